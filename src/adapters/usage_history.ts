@@ -2,14 +2,16 @@
 // ring of points per range. The position of a point follows from its time. So the file needs neither a header
 // nor a copy in memory, and survives a killed daemon intact.
 
-import { constants } from 'node:fs';
-import { type FileHandle, open, readFile } from 'node:fs/promises';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { USAGE_RANGES, type UsagePoint, type UsageRange } from '../protocol/stats.ts';
 
 /** The number of the step, the cores, the megabytes: each of 4 bytes. */
 const POINT_BYTES = 12;
 const FILE = 'usage.ring';
+
+const pointBytes = Buffer.alloc(POINT_BYTES);
 
 /** Where the ring of each range begins, in points. */
 const STARTS: Readonly<Record<UsageRange, number>> = { hour: 0, day: USAGE_RANGES.hour.points };
@@ -27,9 +29,6 @@ const placeOf = (range: UsageRange, step: number): number =>
  */
 const isRefusal = (error: unknown): boolean => error instanceof Error && 'syscall' in error;
 
-/** Two appends may race for the first point, so a single call opens or creates the file. */
-const opened = (path: string): Promise<FileHandle> => open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
-
 /** The usage of every service, in the folder of their logs. */
 export class UsageHistory {
   private readonly folder: string;
@@ -39,23 +38,25 @@ export class UsageHistory {
     this.folder = folder;
   }
 
-  /** Stores points. Points that the disk does not accept are lost. */
-  async append(name: string, points: readonly RangedPoint[]): Promise<void> {
-    let file: FileHandle | undefined;
+  /**
+   * Stores points. Points that the disk does not accept are lost. Blocks the thread for some 20 µs: the same
+   * calls without blocking take ten times the processor time, which 300 services need every 10 s.
+   */
+  append(name: string, points: readonly RangedPoint[]): void {
+    let file: number | undefined;
     try {
-      file = await opened(join(this.folder, name, FILE));
+      file = openSync(join(this.folder, name, FILE), constants.O_RDWR | constants.O_CREAT, 0o600);
       for (const { range, at, cpu, rssMB } of points) {
         const step = Math.floor(at / USAGE_RANGES[range].stepMs);
-        const bytes = Buffer.alloc(POINT_BYTES);
-        bytes.writeUInt32LE(step, 0);
-        bytes.writeFloatLE(cpu, 4);
-        bytes.writeFloatLE(rssMB, 8);
-        await file.write(bytes, 0, POINT_BYTES, placeOf(range, step));
+        pointBytes.writeUInt32LE(step, 0);
+        pointBytes.writeFloatLE(cpu, 4);
+        pointBytes.writeFloatLE(rssMB, 8);
+        writeSync(file, pointBytes, 0, POINT_BYTES, placeOf(range, step));
       }
     } catch (error) {
       if (!isRefusal(error)) throw error;
     } finally {
-      await file?.close();
+      if (file !== undefined) closeSync(file);
     }
   }
 

@@ -1,5 +1,6 @@
 // State: the last pass over the process table. Rebuilt from: nothing; the next pass starts a new measurement.
 // The configuration holds the tracked runs: services report each once, so they must outlive a crash.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TICKS_PER_SECOND } from '../../adapters/process/process_table.ts';
 import type { MeasureUsage } from '../../adapters/process/process_usage.ts';
 import type { UsageHistory } from '../../adapters/usage_history.ts';
@@ -32,6 +33,8 @@ export interface StatsConfig {
 }
 
 const INTERVAL_TICKS = (EVENTS.statsIntervalMs / 1_000) * TICKS_PER_SECOND;
+/** The services whose points are stored in one turn of the thread. */
+const STORED_PER_TURN = 25;
 /** Decimal places of `cpu`. */
 const CPU_DIGITS = 3;
 
@@ -63,12 +66,12 @@ class StatsSampler {
     return null;
   }
 
-  async forget({ name, run }: MessageOf<StatsProtocol, 'forget'>): Promise<null> {
+  forget({ name, run }: MessageOf<StatsProtocol, 'forget'>): null {
     const { tracked, history } = this.config;
     tracked.delete(run);
     this.updateTimer();
     const points = this.steps.end(name);
-    if (points.length > 0) await history.append(name, points);
+    if (points.length > 0) history.append(name, points);
     return null;
   }
 
@@ -123,11 +126,17 @@ class StatsSampler {
     return rows;
   }
 
-  /** Stores the completed steps. A slow disk does not delay measurements. */
+  /** Stores the completed steps, a few services in each turn of the thread. */
   private async keep(rows: readonly StatsRow[]): Promise<void> {
     const now = this.context.clock.now();
-    const due = rows.map(({ name, cpu, rssMB }) => ({ name, points: this.steps.add(name, now, cpu, rssMB) }));
-    for (const { name, points } of due) if (points.length > 0) await this.config.history.append(name, points);
+    let stored = 0;
+    for (const { name, cpu, rssMB } of rows) {
+      const points = this.steps.add(name, now, cpu, rssMB);
+      if (points.length === 0) continue;
+      this.config.history.append(name, points);
+      stored += 1;
+      if (stored % STORED_PER_TURN === 0) await nextTurn();
+    }
   }
 }
 

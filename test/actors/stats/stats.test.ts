@@ -392,13 +392,13 @@ describe('the history of statistics', () => {
     mkdirSync(join(logs, 'web'));
     const history = new UsageHistory(logs);
     for (let step = 0; step < 800; step += 100)
-      await history.append('web', [{ range: 'hour', at: step * 10_000, ...point }]);
-    await history.append('web', [{ range: 'day', at: 2_879 * 60_000, ...point }]);
+      history.append('web', [{ range: 'hour', at: step * 10_000, ...point }]);
+    history.append('web', [{ range: 'day', at: 2_879 * 60_000, ...point }]);
     expect(statSync(join(logs, 'web', 'usage.ring')).size).toBe(12 * (360 + 1_440));
     expect((await history.read('web', 'hour', 7_000_000)).map(({ at }) => at)).toEqual([
       4_000_000, 5_000_000, 6_000_000, 7_000_000,
     ]);
-    await history.append('gone', [{ range: 'hour', at: 0, ...point }]);
+    history.append('gone', [{ range: 'hour', at: 0, ...point }]);
     expect(await history.read('gone', 'hour', 0)).toEqual([]);
   });
 });
