@@ -1,5 +1,5 @@
 // Common parts of both ways to start a process: with FIFOs (spawn_piped.ts) and in a terminal (pty.ts).
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import type { LogStream } from '../logs/format.ts';
 import { fail } from '../protocol/errors.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
@@ -42,7 +42,14 @@ export function spawnFailure(name: string, error: unknown): Failure {
  * which.
  */
 export function checkStartable({ service: name, cwd }: Pick<SpawnRequest, 'service' | 'cwd'>): void {
-  const place = statSync(cwd, { throwIfNoEntry: false });
+  let place: Stats | undefined;
+  try {
+    place = statSync(cwd, { throwIfNoEntry: false });
+  } catch (error) {
+    // A part of the path is no directory, too long, a loop of links, or closed to this user.
+    const code = error instanceof Error && 'code' in error ? error.code : error;
+    throw startFailed(name, `its working directory ${cwd} cannot be reached: ${code}`);
+  }
   if (!place) throw startFailed(name, `its working directory ${cwd} does not exist`);
   if (!place.isDirectory()) throw startFailed(name, `its working directory ${cwd} is no directory`);
   for (const [path, what] of [

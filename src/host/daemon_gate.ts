@@ -3,8 +3,9 @@
 // daemon that started the host counts as the first if it lives: it may already be listening, so another
 // daemon that merely connects sooner must not replace it.
 import { once } from 'node:events';
-import { existsSync, lstatSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
+import { dirname } from 'node:path';
 import { readFirstLine, socketPath } from '../adapters/host/host_socket.ts';
 import { socketPipe } from '../adapters/pipes.ts';
 import { mayBeAlive } from '../adapters/process/process_table.ts';
@@ -79,9 +80,14 @@ export class DaemonGate {
     this.inode = this.currentInode() ?? 0n;
   }
 
-  /** Opens the gate again when its socket was removed, because no later daemon would find this host. */
+  /**
+   * Opens the gate again when its socket or the folder was removed, because no later daemon would find this
+   * host.
+   */
   async reopen(): Promise<void> {
-    if (!existsSync(this.config.folder) || this.currentInode() === this.inode) return;
+    const { folder } = this.config;
+    if (!existsSync(dirname(folder)) || this.currentInode() === this.inode) return;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
     // Its open connections continue.
     this.server.close();
     this.server = this.createServer();

@@ -1,6 +1,6 @@
 // The process host: assembles its parts, and exits when it is no longer needed.
 import { mkdirSync, openSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isListening } from '../adapters/host/host_socket.ts';
 import { boundOwnLog } from '../adapters/own_log.ts';
@@ -88,15 +88,26 @@ function closeInherited(libc: Libc): void {
   for (const name of readdirSync('/dev/fd')) if (Number(name) > 2) libc.closeOnExec(Number(name));
 }
 
+/** Locks an open folder. A file system that has no locks for folders counts as having granted it. */
+function lockFolder(libc: Libc, fd: number): boolean {
+  try {
+    return libc.lock(fd);
+  } catch {
+    return true;
+  }
+}
+
 /**
  * Whether this process is the only host of the folder. The lock lasts until the process ends, however it
  * ends. Without libc there is no lock, and the host that answers on the socket counts.
  */
 async function acquireLock(folder: string, libc: Libc | null): Promise<boolean> {
   if (!libc) return !(await isListening(folder));
-  const lock = openSync(join(folder, 'lock'), 'a', 0o600);
+  const stateDir = openSync(dirname(folder), 'r');
+  const file = openSync(join(folder, 'lock'), 'a', 0o600);
   const began = systemClock.monotonic();
-  while (!libc.lock(lock)) {
+  // The file alone is no lock: if it is removed while its host lives, the next host makes another one.
+  while (!(lockFolder(libc, stateDir) && libc.lock(file))) {
     // A host that holds the lock and answers stays. One that does not is about to answer, or to exit while a
     // daemon waits for this one.
     if (await isListening(folder)) return false;

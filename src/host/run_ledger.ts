@@ -6,13 +6,15 @@ import {
   constants,
   existsSync,
   fdatasync,
+  linkSync,
   openSync,
   renameSync,
+  rmSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { type LedgerRow, readLedger } from '../adapters/storage/ledger_file.ts';
+import { type LedgerRow, ledgerLink, readLedger } from '../adapters/storage/ledger_file.ts';
 
 /** A file that exceeds both this size and this multiple of its compact size is rewritten. */
 const COMPACT_ABOVE = { bytes: 256 * 1024, times: 4 };
@@ -96,8 +98,12 @@ export class RunLedger {
     if (this.all.delete(run)) this.write(`${JSON.stringify({ drop: run })}\n`);
   }
 
-  /** Tries to write missing changes. Returns whether all are written, at least to the page cache. */
+  /**
+   * Tries to write missing changes, or all rows if the file was removed. Returns whether all are written, at
+   * least to the page cache.
+   */
   flush(): boolean {
+    if (!existsSync(this.path)) this.isBehind = true;
     // A removed folder will never be read again.
     return !this.isBehind || this.write('') || !existsSync(dirname(this.path));
   }
@@ -135,6 +141,12 @@ export class RunLedger {
       closeSync(fd);
       throw error;
     }
+    const link = ledgerLink(this.path);
+    // Not every file system has links.
+    succeeds(() => {
+      rmSync(link, { force: true });
+      linkSync(this.path, link);
+    });
     const size = Buffer.byteLength(text);
     this.file = { fd, size, compactSize: size };
     this.sync.request(fd);

@@ -7,6 +7,9 @@ export class InterpolationError extends Error {
   override readonly name = 'InterpolationError';
 }
 
+/** The most expressions that may be nested in one another. */
+const MAX_DEPTH = 32;
+
 type VariableLookup = (name: string) => string | undefined;
 
 /** By the operator between name and word. After a colon, an empty value counts as unset. */
@@ -33,7 +36,7 @@ function closingBrace(text: string, from: number): number {
   return -1;
 }
 
-function expandExpression(expression: string, lookup: VariableLookup): string {
+function expandExpression(expression: string, lookup: VariableLookup, depth: number): string {
   const [, name, colon, operator, word = ''] =
     /^([A-Za-z_][A-Za-z0-9_]*)(?:(:?)([-+?])(.*))?$/s.exec(expression) ?? [];
   if (name === undefined) {
@@ -42,7 +45,10 @@ function expandExpression(expression: string, lookup: VariableLookup): string {
   }
   const value = lookup(name);
   const apply = operator === undefined ? undefined : OPERATORS[operator];
-  if (apply) return apply(colon && value === '' ? undefined : value, () => interpolate(word, lookup), name);
+  if (apply) {
+    const expanded = (): string => interpolate(word, lookup, depth + 1);
+    return apply(colon && value === '' ? undefined : value, expanded, name);
+  }
   if (value !== undefined) return value;
   throw new InterpolationError(
     `\${${name}} is not set: set it, write \${${name}:-default}, or $${name} to leave it to the shell`,
@@ -62,9 +68,10 @@ function placeholderAt(text: string, at: number): string | null {
 /**
  * Fills in every `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+word}` of `text`; `$$` is a
  * dollar sign. What the daemon fills in, such as `${port.web}`, stays. Throws an InterpolationError for a
- * name that is not set and has no default.
+ * name that is not set and has no default. `depth` is that of the expression that contains `text`.
  */
-export function interpolate(text: string, lookup: VariableLookup): string {
+export function interpolate(text: string, lookup: VariableLookup, depth = 0): string {
+  if (depth > MAX_DEPTH) throw new InterpolationError(`more than ${MAX_DEPTH} \${...} are nested`);
   let out = '';
   let at = 0;
   for (;;) {
@@ -82,7 +89,7 @@ export function interpolate(text: string, lookup: VariableLookup): string {
     } else if (next === '{') {
       const end = closingBrace(text, dollar + 2);
       if (end < 0) throw new InterpolationError(`\${ without its }; write $\${ for a literal \${`);
-      out += expandExpression(text.slice(dollar + 2, end), lookup);
+      out += expandExpression(text.slice(dollar + 2, end), lookup, depth);
       at = end + 1;
     } else {
       out += '$';

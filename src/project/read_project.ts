@@ -37,10 +37,18 @@ export interface Project {
 
 const MAX_DEPTH = 32;
 
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
 function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceShape): string {
   const cwd = resolve(check.folder, service.cwd ?? '.');
   const isKnown = cwd.search(PLACEHOLDER) < 0;
-  if (isKnown && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
+  if (isKnown && !isFolder(cwd)) {
     const message = `services.${name}.cwd: there is no folder ${cwd}`;
     check.problems.push({ at: check.positionAt('services', name, 'cwd'), message });
   }

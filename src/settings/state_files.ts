@@ -65,7 +65,7 @@ export function checkStateFiles(stateDir: string): void {
     checkKind(folder, 'a folder');
   const lock = `${store}-lock`;
   const files = [
-    ...[addressFile, daemonLog, earlierRedirectPage, hostLog, store, lock, storeCopy],
+    ...[addressFile, daemonLog, earlierRedirectPage, hostLog, store, lock, storeCopy, `${host}.ledger`],
     ...['ledger', 'ledger.new', 'lock'].map((name) => join(host, name)),
     ...[events, cloudEvents].flatMap(filesIn),
   ];
@@ -112,8 +112,10 @@ class TextBuffer {
     return this.bytes.toString('utf8', 0, this.length);
   }
 
-  isUtf8(): boolean {
-    return isUtf8(this.bytes.subarray(0, this.length));
+  /** The text. Throws a StateFileError when it is not UTF-8. */
+  utf8(): string {
+    if (!isUtf8(this.bytes.subarray(0, this.length))) throw new StateFileError('it is not UTF-8');
+    return this.toString();
   }
 }
 
@@ -137,9 +139,7 @@ export const readTextFile = (path: string): string => readFile(path, true).toStr
 
 /** As `readTextFile`, for a file that is written back: a device, and what is not UTF-8, are refused too. */
 export function readUtf8File(path: string): string {
-  const text = readFile(path, false);
-  if (!text.isUtf8()) throw new StateFileError('it is not UTF-8');
-  return text.toString();
+  return readFile(path, false).utf8();
 }
 
 /** A nameless pipe, as from `<(command)`, cannot be found again by its path. */
@@ -157,8 +157,8 @@ function readIfThere(text: TextBuffer, fd: number): number | null {
 
 /**
  * The text of a file, pipe or terminal named by the user of the command line, read to its end. Waits for the
- * writer of a pipe while still handling signals. Throws as `readTextFile` does, and the reason of `signal`
- * when that ends the wait.
+ * writer of a pipe while still handling signals. Throws as `readTextFile` does, when it is not UTF-8, and the
+ * reason of `signal` when that ends the wait.
  */
 export async function readTextInput(path: string, signal?: AbortSignal): Promise<string> {
   const { fd, stat } = openText(path);
@@ -168,7 +168,7 @@ export async function readTextInput(path: string, signal?: AbortSignal): Promise
     const isAwaited = stat.isFIFO() && !isNamelessPipe(path);
     for (;;) {
       const count = readIfThere(text, fd);
-      if (count === 0 && !(isAwaited && text.length === 0)) return text.toString();
+      if (count === 0 && !(isAwaited && text.length === 0)) return text.utf8();
       signal?.throwIfAborted();
       if (!count) await sleep(PIPE_POLL_MS);
     }

@@ -1,5 +1,6 @@
 import {
   appendFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -17,7 +18,8 @@ let folder = '';
 let path = '';
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'berth-ledger-'));
-  path = join(folder, 'ledger');
+  mkdirSync(join(folder, 'host'));
+  path = join(folder, 'host', 'ledger');
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
@@ -112,10 +114,22 @@ test('the ledger stays small while runs start and end', () => {
   }
   expect(statSync(path).size).toBeLessThan(300 * 1024);
   expect(runs()).toEqual(['kept']);
-  expect(readdirSync(folder)).toEqual(['ledger']);
+  expect(readdirSync(folder, { recursive: true }).sort()).toEqual(['host', 'host.ledger', 'host/ledger']);
 });
 
 test('an unreadable ledger does not count as an empty one', () => {
   rmSync(path, { force: true });
   expect(() => new RunLedger(folder)).toThrow('EISDIR');
+});
+
+test('a removed ledger is read by its second link, and written again while its host lives', () => {
+  const ledger = new RunLedger(path);
+  ledger.put(row('a'));
+  rmSync(join(folder, 'host'), { recursive: true });
+  mkdirSync(join(folder, 'host'));
+  expect(runs()).toEqual(['a']);
+  ledger.put(row('b'));
+  for (const name of ['ledger', '../host.ledger']) rmSync(join(folder, 'host', name));
+  expect(ledger.flush()).toBe(true);
+  expect(runs()).toEqual(['a', 'b']);
 });

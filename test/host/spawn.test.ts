@@ -63,6 +63,17 @@ test('a failed start gives the reason, and leaves nothing behind', async () => {
     code: 'start_failed',
     message: `a could not be started: its working directory ${file} is no directory`,
   });
+  const loop = join(daemon.stateDir, 'loop');
+  symlinkSync(loop, loop);
+  for (const [cwd, code] of [
+    [join(file, 'x'), 'ENOTDIR'],
+    [loop, 'ELOOP'],
+    [join(daemon.stateDir, 'x'.repeat(300)), 'ENAMETOOLONG'],
+  ] as const)
+    await expect(daemon.spawn('a', 'true', { cwd })).rejects.toMatchObject({
+      code: 'start_failed',
+      message: `a could not be started: its working directory ${cwd} cannot be reached: ${code}`,
+    });
   await expect(daemon.spawn('a', 'true', { env: [['BIG', 'x'.repeat(200_000)]] })).rejects.toMatchObject({
     code: 'start_failed',
     message: 'a could not be started: spawn E2BIG',

@@ -544,6 +544,30 @@ test('a host whose socket was removed, or replaced, opens another', async () => 
   expect((await second.host.ask('runs', {})).runs).toMatchObject([{ pid }]);
 });
 
+test('a host whose folder was removed makes it anew, and stays the only one', async () => {
+  const stateDir = newState();
+  const first = await connectDaemon(stateDir);
+  const { pid } = await first.spawn('web', 'exec sleep 100');
+  const [hostPid] = hostsOf(stateDir);
+  first.disconnect();
+  rmSync(join(stateDir, 'host'), { recursive: true });
+  const second = await connectDaemon(stateDir);
+  expect(second.connection.hostPid).toBe(hostPid);
+  // The one that the daemon started has found the lock taken.
+  await eventually(() => hostsOf(stateDir).length === 1);
+  expect((await second.host.ask('runs', {})).runs).toMatchObject([{ pid }]);
+});
+
+test('a host that was killed, and then its folder removed, has its runs adopted', async () => {
+  const stateDir = newState();
+  const first = await connectDaemon(stateDir);
+  const { pid } = await first.spawn('web', 'exec sleep 100');
+  await killHost(first);
+  rmSync(join(stateDir, 'host'), { recursive: true });
+  const second = await connectDaemon(stateDir);
+  expect((await second.host.ask('runs', {})).runs).toMatchObject([{ pid, end: null }]);
+});
+
 test('the folder of the pipes is made anew, and no name leads out of the folders', async () => {
   const stateDir = newState();
   const { host, spawn: start } = await connectDaemon(stateDir);

@@ -1,7 +1,7 @@
 // The project file: its meaning, and the problems reported for a wrong one.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { onOtherPort } from '../../src/project/check_text.ts';
 import { findProjectFile } from '../../src/project/find_project_file.ts';
@@ -394,6 +394,10 @@ describe('an invalid project file', () => {
       ["2:34 services.web.env: BERTH_RUN: names that begin with BERTH_ are the daemon's"],
     ],
     [
+      `services:\n  web: {cmd: "${'${A:-'.repeat(40)}${'}'.repeat(40)}"}`,
+      ['2:14 services.web.cmd: more than 32 ${...} are nested'],
+    ],
+    [
       'services:\n  web: {cmd: x, env_file: none.env}',
       ['2:27 services.web.env_file: none.env does not exist'],
     ],
@@ -499,11 +503,14 @@ describe('an invalid project file', () => {
     expect(await problems(text)).toEqual(expected);
   });
 
-  it('is reported at the place that names a missing folder', async () => {
-    expect(await problems('services:\n  web: {cmd: x, cwd: nowhere}')).toEqual([
-      `2:22 services.web.cwd: there is no folder ${join(folder, 'nowhere')}`,
-    ]);
-  });
+  it.each(['nowhere', '/dev/null/x', 'x'.repeat(300)])(
+    'is reported at the place that names a missing folder: %s',
+    async (cwd) => {
+      expect(await problems(`services:\n  web: {cmd: x, cwd: ${cwd}}`)).toEqual([
+        `2:22 services.web.cwd: there is no folder ${resolve(folder, cwd)}`,
+      ]);
+    },
+  );
 
   it('is reported with all problems in order, each with its line', async () => {
     try {
@@ -551,6 +558,12 @@ describe('an invalid project file', () => {
       expect.stringMatching(/^4:18 services\.a\.ready\.log: must be a regular expression of RE2: \S/),
       expect.stringMatching(/^7:13 services\.a\.live\.body: must be a regular expression of RE2: \S/),
     ]);
+  });
+
+  it('is reported if it is not UTF-8', async () => {
+    const path = join(folder, 'latin1.yaml');
+    writeFileSync(path, Buffer.from('services: {a: {cmd: "echo \xe9"}}', 'latin1'));
+    await expect(readProject(path, {})).rejects.toThrow('cannot be read: it is not UTF-8');
   });
 
   it('is reported if it does not exist', async () => {

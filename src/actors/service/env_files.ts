@@ -1,4 +1,5 @@
 // The env files of a service, read at each start: docs/reference.md "Environment of a process".
+import { isUtf8 } from 'node:buffer';
 import { closeSync, constants, fstatSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -10,14 +11,16 @@ import { openRegularFile } from '../../settings/state_files.ts';
 
 /**
  * Reads a file without ever blocking. Throws, with the reason, for anything but a regular file of reasonable
- * size.
+ * size in UTF-8.
  */
 function readFile(path: string): string {
   const fd = openRegularFile(path, constants.O_RDONLY);
   try {
     const { size } = fstatSync(fd);
     if (size > TEXT_FILE.maxBytes) throw new Error(`${path} is larger than ${TEXT_FILE.maxBytes} bytes`);
-    return readFileSync(fd, 'utf8');
+    const bytes = readFileSync(fd);
+    if (!isUtf8(bytes)) throw new Error(`${path} is not UTF-8`);
+    return bytes.toString();
   } finally {
     closeSync(fd);
   }

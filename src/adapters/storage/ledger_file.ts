@@ -2,7 +2,7 @@
 // would find anything in it. The file has one line of JSON per change with the whole row; the newest line of
 // a run counts.
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { LedgerRun } from '../../protocol/host.ts';
 import { type FieldTypes, hasFields } from './field_types.ts';
 
@@ -57,20 +57,26 @@ function applyLine(line: string, rows: Map<string, LedgerRow>): void {
 /** The path of the ledger in the folder of a host. */
 export const ledgerFile = (folder: string): string => join(folder, 'ledger');
 
+/** The path of a second link to the ledger, which remains when the folder of the host is removed. */
+export const ledgerLink = (path: string): string => `${dirname(path)}.ledger`;
+
+/** The text of a file, null without one. No other error may count as an empty ledger. */
+function textOf(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
 /**
  * The rows of a ledger that no process has open, by run; none without a file. Throws when the file cannot be
- * read.
+ * read, because the running processes would be forgotten.
  */
 export function readLedger(path: string): Map<string, LedgerRow> {
   const rows = new Map<string, LedgerRow>();
-  let text = '';
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    // No ledger yet. No other error may count as an empty ledger, because the running processes would be
-    // forgotten.
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
-  }
+  const text = textOf(path) ?? textOf(ledgerLink(path)) ?? '';
   for (const line of text.split('\n')) if (line) applyLine(line, rows);
   return rows;
 }

@@ -30,6 +30,8 @@ it('statistics of an earlier run end nothing', async () => {
 it.each([
   ['/nowhere/berth.env', 'does not exist'],
   ['/dev/zero', '/dev/zero'],
+  [process.execPath, 'larger than'],
+  ['/bin/true', 'is not UTF-8'],
 ])('a start with %j as envFile fails and spawns no process', async (file, reason) => {
   const world = await supervise({ spec: { envFile: [file] } });
   await world.begin();
