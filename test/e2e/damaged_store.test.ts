@@ -66,6 +66,24 @@ it.each([
   },
 );
 
+it('a copy that is damaged too ends the start with one line, and without it the store begins empty', async () => {
+  const stateDir = await usedState();
+  const [store, copy] = [join(stateDir, 'store.mdb'), join(stateDir, 'store.copy')];
+  for (const path of [store, copy]) writeFileSync(path, 'x'.repeat(20_000));
+  const config = join(newFolder(), 'config.toml');
+  writeFileSync(config, CONFIG);
+  for (const more of [[], ['--restore-store']]) {
+    const { code, stderr } = outcome(['daemon', '--state-dir', stateDir, '--config', config, ...more]);
+    expect([code, stderr.split(copy)]).toEqual([
+      1,
+      [expect.any(String), expect.stringMatching(/^: is damaged; [^\n]+\n$/)],
+    ]);
+  }
+  rmSync(copy);
+  const daemon = await startDaemon({ stateDir, args: ['--restore-store'] });
+  expect((await daemon.request('GET', '/v1/services')).body).toEqual({ services: [] });
+});
+
 it('an environment whose key is lost is listed, does not start, and starts when the key is back', async () => {
   const stateDir = await usedState();
   const key = join(stateDir, 'env.key');

@@ -91,11 +91,26 @@ const bound = (store: Store): Store => ({
   close: () => store.close(),
 });
 
-function wayBack({ storeCopy }: StatePaths): string {
-  const time = storeCopyTime(storeCopy);
-  return time
-    ? `${RESTORE} goes back to the copy of ${time.toISOString()} (${storeCopy})`
-    : `there is no copy of it; ${RESTORE} begins with an empty store`;
+/** The rows of the copy; undefined without one. Throws storage_lost when it is damaged. */
+function rowsOfCopy({ storeCopy }: StatePaths): EncodedRow[] | undefined {
+  if (!existsSync(storeCopy)) return undefined;
+  try {
+    return readStoreCopy(storeCopy);
+  } catch {
+    throw storeUnusable(storeCopy, `is damaged; once it is removed, ${RESTORE} begins with an empty store`);
+  }
+}
+
+function wayBack(paths: StatePaths): string {
+  try {
+    const time = rowsOfCopy(paths) && storeCopyTime(paths.storeCopy);
+    return time
+      ? `${RESTORE} goes back to the copy of ${time.toISOString()} (${paths.storeCopy})`
+      : `there is no copy of it; ${RESTORE} begins with an empty store`;
+  } catch (error) {
+    if (isFailure(error)) return `its copy does not help: ${error.message}`;
+    throw error;
+  }
 }
 
 function withWayBack<T>(paths: StatePaths, work: () => T): T {
@@ -157,12 +172,12 @@ async function replaceStore(path: string, rows: readonly EncodedRow[]): Promise<
 }
 
 async function restoreStore({ paths, report }: FirstStoreOptions): Promise<void> {
-  const time = storeCopyTime(paths.storeCopy);
-  const rows = time ? readStoreCopy(paths.storeCopy) : [];
+  const rows = rowsOfCopy(paths);
+  const time = rows && storeCopyTime(paths.storeCopy);
   const old = `${paths.store}.old`;
   const isReplaced = existsSync(paths.store);
   if (isReplaced) renameSync(paths.store, old);
-  await replaceStore(paths.store, rows);
+  await replaceStore(paths.store, rows ?? []);
   const from = time ? `the store is the copy of ${time.toISOString()} again` : 'the store is a new one';
   report(isReplaced ? `${from}; what was there is now ${old}` : from);
 }
