@@ -49,7 +49,10 @@ mount -t cgroup2 groups /all/sys/fs/cgroup
 ip link set lo up
 cd /
 chroot /all /bin/bash -c 'cd "$root" && HOME=/tmp PATH="$PATH" BERTH_TEST_CGROUP=1 node node_modules/vitest/vitest.mjs run --reporter=verbose'
-echo "exit code \$?"
+code=\$?
+# The runner leaves an escape sequence on its last line.
+echo
+echo "exit code \$code"
 poweroff -f
 INIT
 chmod +x init/init

@@ -8,7 +8,7 @@ import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { redirectStreams } from '../kit/redirected_streams.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
-import { stderr, stdout } from '../kit/standard_streams.ts';
+import { stderr, stdout, terminalSize } from '../kit/standard_streams.ts';
 
 /** The control characters that send these signals in a terminal. */
 const SIGNAL_KEYS = [
@@ -28,7 +28,8 @@ function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | 
   const { stdin } = process;
   const type = (keys: Buffer): void => session.write(keys);
   const resize = (): void => {
-    if (screen) session.resize(screen.columns, screen.rows);
+    const size = screen && terminalSize(screen);
+    if (size) session.resize(size.columns, size.rows);
   };
   const handlers = SIGNAL_KEYS.map(([signal, key]) => [signal, () => session.write(key)] as const);
   for (const [signal, handler] of handlers) {
@@ -73,6 +74,7 @@ export const runCommand = defineCommand({
     const service = called === undefined ? undefined : (await stackScope(client, choice)).full(called);
     const screens = [stdout(), stderr()];
     const screen = screens.find(({ isTTY }) => isTTY) ?? null;
+    const size = screen && terminalSize(screen);
     const streams = redirectStreams({ stdin: process.stdin, stdout: stdout(), stderr: stderr() });
     const folder = cwd ?? (service === undefined ? '.' : undefined);
     const term = process.env['TERM'];
@@ -84,7 +86,7 @@ export const runCommand = defineCommand({
           cmd: streams.command(commandLine(words)),
           ...(service === undefined ? { baseEnv: shellEnvironment(process.env) } : { service }),
           ...(folder === undefined ? {} : { cwd: resolve(folder) }),
-          ...(screen ? { cols: screen.columns, rows: screen.rows } : {}),
+          ...(size ? { cols: size.columns, rows: size.rows } : {}),
           env: { ...(term ? { TERM: term } : {}), ...parseEnvEntries(env) },
         },
         {

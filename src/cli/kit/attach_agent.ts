@@ -5,7 +5,7 @@ import { howEnded } from '../../presentation/format.ts';
 import { TAKEN_OVER_CODE } from '../../protocol/terminal.ts';
 import type { CommandContext } from './context.ts';
 import { DEFAULT_DETACH_KEYS, type DetachKeys, DetachMatcher } from './detach_keys.ts';
-import { stdout } from './standard_streams.ts';
+import { stdout, terminalSize } from './standard_streams.ts';
 import { stopUntilContinued } from './stop_process.ts';
 import { enterScreen, leaveScreen, TerminalFilter } from './terminal_filter.ts';
 
@@ -77,7 +77,10 @@ async function attachOnce(
   };
   const end = new AbortController();
   const terminal = await client.attach(called, { ...viewing, onOutput: output, signal: end.signal });
-  const resize = (): void => terminal.resize(screen.columns, screen.rows);
+  const resize = (): void => {
+    const size = terminalSize(screen);
+    if (size) terminal.resize(size.columns, size.rows);
+  };
   const restore = (): void => {
     stdin.setRawMode(false);
     stdin.pause();

@@ -38,3 +38,12 @@ function endOnBrokenPipe(stream: NodeJS.WriteStream): NodeJS.WriteStream {
 
 export const stdout = (): NodeJS.WriteStream => endOnBrokenPipe(process.stdout);
 export const stderr = (): NodeJS.WriteStream => endOnBrokenPipe(process.stderr);
+
+interface TerminalSize {
+  columns: number;
+  rows: number;
+}
+
+/** The size of a terminal; null if it has none, as some that no window shows. */
+export const terminalSize = ({ columns, rows }: NodeJS.WriteStream): TerminalSize | null =>
+  columns > 0 && rows > 0 ? { columns, rows } : null;

@@ -1,5 +1,5 @@
 // The terminal of the interface: raw mode, the alternate screen, its size, and how to restore it.
-import { stdout } from '../kit/standard_streams.ts';
+import { stdout, terminalSize } from '../kit/standard_streams.ts';
 import { stopUntilContinued } from '../kit/stop_process.ts';
 import { KeyReader, type TypedInput } from './keys.ts';
 import type { Size } from './model.ts';
@@ -40,8 +40,7 @@ export class UserTerminal {
   }
 
   get size(): Size {
-    const { columns, rows } = stdout();
-    return { columns: columns || FALLBACK.columns, rows: rows || FALLBACK.rows };
+    return terminalSize(stdout()) ?? FALLBACK;
   }
 
   /** Whether stdout still buffers earlier output. */

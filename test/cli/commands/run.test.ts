@@ -87,6 +87,16 @@ it('berth run ends when its input is not read, and when its output is not', asyn
   expect(text).toBe('code 0\ny\n');
 });
 
+it('berth run in a terminal without a size has the default one for its command', async () => {
+  const { env, home } = await setting();
+  const script = `stty rows 0 cols 0; exec '${process.execPath}' '${BIN}' run -- 'stty size'`;
+  const terminal = pty.spawn('sh', ['-c', script], { cwd: home, env: { ...env, TERM: 'xterm' } });
+  let screen = '';
+  terminal.onData((text) => (screen += text));
+  const exit = await new Promise<{ exitCode: number }>((resolve) => terminal.onExit(resolve));
+  expect([exit.exitCode, screen.trim()]).toEqual([0, '32 120']);
+});
+
 it('berth run has a terminal if its caller has one: size, keys, signals, and no extra echo', async () => {
   const { env, home } = await setting();
   const program =
