@@ -12,7 +12,7 @@ import { configFile } from '../../settings/config.ts';
 import { replaceFile } from '../../settings/replace_file.ts';
 import { defineCommand, negatedFlagOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
-import { convertToProject } from '../kit/convert_project.ts';
+import { convertToProject, NothingToRunError } from '../kit/convert_project.ts';
 import { relativePath } from '../kit/format.ts';
 
 const TEMPLATE = `# \`berth up\` starts these services, \`berth down\` stops and removes them.
@@ -46,19 +46,26 @@ async function ensureProjectFile(context: CommandContext): Promise<InitResult> {
   if (existing)
     return { path: existing, isWritten: false, text: `${relativePath(existing)} is there already` };
   const path = join(folder, 'berth.yaml');
-  const [source] = importableFiles(folder);
-  if (source === undefined) {
-    writeProject(path, `${SCHEMA_LINE}\n${TEMPLATE}`);
-    return {
-      path,
-      isWritten: true,
-      text: `${relativePath(path)} is written, with a first service to change`,
-    };
+  for (const source of importableFiles(folder)) {
+    const converted = await convertIfUseful(source, context);
+    if (converted === null) continue;
+    for (const note of converted.notes) context.out.warn(note);
+    writeProject(path, converted.text);
+    return { path, isWritten: true, text: `${relativePath(path)} is written from ${basename(source)}` };
   }
-  const { text, notes } = await convertToProject(source);
-  for (const note of notes) context.out.warn(note);
-  writeProject(path, text);
-  return { path, isWritten: true, text: `${relativePath(path)} is written from ${basename(source)}` };
+  writeProject(path, `${SCHEMA_LINE}\n${TEMPLATE}`);
+  return { path, isWritten: true, text: `${relativePath(path)} is written, with a first service to change` };
+}
+
+/** The converted file; null, with a warning, when it has nothing to run, as the package.json of a library. */
+async function convertIfUseful(source: string, context: CommandContext) {
+  try {
+    return await convertToProject(source);
+  } catch (error) {
+    if (!(error instanceof NothingToRunError)) throw error;
+    context.out.warn([error.message, error.hint].filter(Boolean).join(': '));
+    return null;
+  }
 }
 
 /** Adds `auth.token` to the configuration, and makes a background daemon read it. */

@@ -6,9 +6,12 @@ import { IMPORTERS, importProject } from '../../project/importers.ts';
 import { CommandError, UsageError } from './exit_codes.ts';
 import { sanitizeLine } from './sanitize.ts';
 
+/** The file has no service; the hint says what it has instead. */
+export class NothingToRunError extends CommandError {}
+
 /**
  * Converts the file `path` to a project file; `notes` name what could not be converted. Throws a
- * CommandError or UsageError.
+ * NothingToRunError or UsageError.
  */
 export async function convertToProject(path: string) {
   const known = IMPORTERS.flatMap(({ files }) => files).join(', ');
@@ -23,7 +26,7 @@ export async function convertToProject(path: string) {
   if (!imported)
     throw new UsageError(`${basename(path)} is no file that can be imported`, `Known files: ${known}.`);
   const { services, notes, kind } = imported;
-  if (services.length === 0) throw new CommandError(`${path} has nothing to run`, notes.join('\n'));
+  if (services.length === 0) throw new NothingToRunError(`${path} has nothing to run`, notes.join('\n'));
   const head = [SCHEMA_LINE, `# Made from ${sanitizeLine(basename(path))} by \`berth import\`.`];
   return { text: stringifyProject(services, head), services, notes, kind };
 }

@@ -90,9 +90,15 @@ it('berth run ends when its input is not read, and when its output is not', asyn
 it('berth run in a terminal without a size has the default one for its command', async () => {
   const { env, home } = await setting();
   const script = `stty rows 0 cols 0; exec '${process.execPath}' '${BIN}' run -- 'stty size'`;
-  const terminal = pty.spawn('sh', ['-c', script], { cwd: home, env: { ...env, TERM: 'xterm' } });
+  const terminal = pty.spawn('sh', ['-c', script], {
+    cwd: home,
+    env: { ...env, TERM: 'xterm' },
+    encoding: null,
+    cols: 80,
+    rows: 24,
+  });
   let screen = '';
-  terminal.onData((text) => (screen += text));
+  terminal.onData((bytes) => (screen += bytes.toString()));
   const exit = await new Promise<{ exitCode: number }>((resolve) => terminal.onExit(resolve));
   expect([exit.exitCode, screen.trim()]).toEqual([0, '32 120']);
 });

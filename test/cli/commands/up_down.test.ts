@@ -469,6 +469,26 @@ describe('init and import', () => {
     expect(readFileSync(join(home, '.config/berth/config.toml'), 'utf8')).toBe(config);
   });
 
+  it('go on with the next file, or an example, when one has nothing to run', async () => {
+    const home = folder();
+    const env = cleanEnv(home);
+    const init = () => berth(['init', '--no-token'], { env, cwd: home });
+    const file = join(home, 'berth.yaml');
+    writeFileSync(join(home, 'package.json'), '{"scripts":{"test":"vitest"}}');
+    const example = await init();
+    expect(example).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('with a first service to change'),
+    });
+    expect(example.stderr).toMatch(
+      /package\.json has nothing to run: there is no dev, start or serve script/,
+    );
+    expect(readFileSync(file, 'utf8')).toContain('python3 -m http.server');
+    rmSync(file);
+    writeFileSync(join(home, 'compose.yaml'), 'services: {db: {command: ./db, image: x}}');
+    expect((await init()).stdout).toContain('is written from compose.yaml');
+  });
+
   it('make a running daemon require the new token', async () => {
     const { run, daemon } = await project('');
     expect((await run('init')).stdout).toContain('has a token now');
