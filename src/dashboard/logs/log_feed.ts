@@ -69,6 +69,8 @@ export class LogFeed {
     try {
       await this.consume({ ...this.selection, ...past, follow: false });
       this.isPastRead = true;
+      // A view that shows its first line may read older ones from here on.
+      this.changed(0);
       const from =
         this.lastId === '' ? { ...this.selection, ...past } : { ...selection, lastEventId: this.lastId };
       await this.consume(from);

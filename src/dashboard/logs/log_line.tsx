@@ -12,6 +12,10 @@ export interface LineLook {
   hasNames: boolean;
   /** The search text in lower case; '': none. */
   wanted: string;
+  /** The fragment of the address that shows all lines around a time, which follows it. */
+  aroundHash: string;
+  /** The time to which the log jumps, in epoch milliseconds: its lines stand out. null: none. */
+  time: number | null;
 }
 
 /** The text with every match of the search marked. */
@@ -83,10 +87,19 @@ function TextLine({ line, look }: { line: LogTextLine; look: LineLook }) {
   const [isOut, setOut] = useState(false);
   const { fields, level, stream, name, at } = line;
   return (
-    <div class="log-line" data-level={level ?? undefined} data-stream={stream}>
-      <time dateTime={at} title={`${dayText(at)} ${at.slice(11, 23)}`}>
+    <div
+      class="log-line"
+      data-level={level ?? undefined}
+      data-stream={stream}
+      data-found={look.time === Date.parse(at) || undefined}
+    >
+      <a
+        class="log-time"
+        href={`${look.aroundHash}${encodeURIComponent(at)}`}
+        title={`${dayText(at)} ${at.slice(11, 23)}: show what is around it`}
+      >
         {clockText(at)}
-      </time>
+      </a>
       {look.hasNames && <span class="log-name">{name}</span>}
       <span class="log-level">{level === null ? (stream === 'stderr' ? 'err' : '') : level}</span>
       <span class="log-text">

@@ -13,6 +13,8 @@ const LINE_HEIGHT = 19;
 const NEAR_END_PX = 24;
 /** How far beyond the visible edges to render, in pixels. */
 const SPARE_PX = 800;
+/** The part of the box that shows the lines before a time to which it jumps. */
+const CONTEXT_PART = 0.3;
 
 const heightOf = ({ height, entries }: LineChunk): number => height ?? entries.length * LINE_HEIGHT;
 
@@ -41,7 +43,7 @@ function chunksBetween(chunks: readonly LineChunk[], top: number, bottom: number
 
 /** The rows of a chunk, which only grows. Existing rows keep their elements and are not compared again. */
 function useRows({ entries }: LineChunk, look: LineLook): readonly JSX.Element[] {
-  const rows = useMemo((): JSX.Element[] => [], [look.hasNames, look.wanted]);
+  const rows = useMemo((): JSX.Element[] => [], [look.hasNames, look.wanted, look.aroundHash, look.time]);
   for (const entry of entries.slice(rows.length))
     rows.push(<LogRow key={entryKey(entry)} entry={entry} look={look} />);
   return [...rows];
@@ -74,8 +76,10 @@ function useEnd(feed: LogFeed, startsAtEnd: boolean) {
         ? old
         : { top: scrollTop, height: clientHeight },
     );
-    // Lines and sizes may change between a scroll and its event, but only a person scrolls up.
-    if (scrollHeight - scrollTop - clientHeight < NEAR_END_PX) setAtEnd(true);
+    // Lines and sizes may change between a scroll and its event, but only a person scrolls up. An empty box
+    // has no end yet.
+    const isNearEnd = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
+    if (isNearEnd && feed.count.peek() > 0) setAtEnd(true);
     else if (scrollTop < lastTop.current) setAtEnd(false);
     lastTop.current = scrollTop;
     if (scrollTop < SPARE_PX) void feed.readOlder();
@@ -85,6 +89,25 @@ function useEnd(feed: LogFeed, startsAtEnd: boolean) {
     setAtEnd(true);
   };
   return { box, seen, isAtEnd, look, toEnd };
+}
+
+/**
+ * Keeps the lines in sight in place when older ones are inserted above the first line. Elsewhere the browser does
+ * that. The first time, a box that starts at its oldest line then shows some of the lines before it.
+ */
+function useInserted(feed: LogFeed, box: { current: HTMLElement | null }, startsAtEnd: boolean) {
+  const first = useRef<number | null>(null);
+  const hasContext = useRef(startsAtEnd);
+  return (): void => {
+    const was = first.current;
+    first.current = feed.chunks[0]?.id ?? null;
+    const at = feed.chunks.findIndex(({ id }) => id === was);
+    if (at <= 0 || !box.current || box.current.scrollTop > 0) return;
+    const inserted = feed.chunks.slice(0, at).reduce((sum, chunk) => sum + heightOf(chunk), 0);
+    const context = hasContext.current ? 0 : box.current.clientHeight * CONTEXT_PART;
+    hasContext.current = true;
+    box.current.scrollTop = inserted - context;
+  };
 }
 
 interface LogLinesProps {
@@ -100,6 +123,7 @@ interface LogLinesProps {
 export function LogLines({ feed, look, isWrapped, isPaused, startsAtEnd }: LogLinesProps) {
   const { box, seen, isAtEnd, look: onScroll, toEnd } = useEnd(feed, startsAtEnd);
   const [countSeen, setCountSeen] = useState(0);
+  const keepInPlace = useInserted(feed, box, startsAtEnd);
   const changes = feed.changes.value;
   const count = feed.count.value;
   const isFollowing = isAtEnd && !isPaused;
@@ -108,6 +132,7 @@ export function LogLines({ feed, look, isWrapped, isPaused, startsAtEnd }: LogLi
       toEnd();
       setCountSeen(count);
     }
+    keepInPlace();
     onScroll();
   }, [changes, isFollowing, isWrapped]);
   useEffect(() => {

@@ -9,8 +9,8 @@ import { LogLines } from './log_lines.tsx';
 
 interface LogViewProps {
   selection: LineSelection;
-  /** Whether it begins at its oldest line, because the selection has a start time. */
-  startsAtTop?: boolean;
+  /** The time to which it jumps, in epoch milliseconds; absent: it begins at its newest line. */
+  time?: number | null;
   /** Called with the search text; absent: the view keeps a search of its own. */
   onSearch?: (text: string) => void;
 }
@@ -70,6 +70,12 @@ function useFeed(selection: LineSelection): LogFeed {
   return feed;
 }
 
+/** The address of the log around a time, which follows it: without the search, which hides what is around. */
+function aroundHash({ names, stack }: LineSelection): string {
+  const query = { ...(names && { names: names.join(',') }), ...(stack && { stack }), at: '' };
+  return `#/logs?${new URLSearchParams(query)}`;
+}
+
 async function copyShown(feed: LogFeed): Promise<void> {
   try {
     await navigator.clipboard.writeText(shownText(feed));
@@ -80,14 +86,19 @@ async function copyShown(feed: LogFeed): Promise<void> {
 }
 
 /** A log with its search, its tools and its lines. */
-export function LogPanel({ selection, startsAtTop = false, onSearch }: LogViewProps) {
+export function LogPanel({ selection, time = null, onSearch }: LogViewProps) {
   const [ownSearch, setOwnSearch] = useState('');
   const [isWrapped, setWrapped] = useState(true);
   const [isPaused, setPaused] = useState(false);
   const wanted = selection.q ?? selection.regex ?? ownSearch;
   const chosen = ownSearch === '' ? selection : { ...selection, q: ownSearch };
   const feed = useFeed(chosen);
-  const look = { hasNames: selection.names?.length !== 1, wanted: wanted.toLowerCase() };
+  const look = {
+    hasNames: selection.names?.length !== 1,
+    wanted: wanted.toLowerCase(),
+    aroundHash: aroundHash(selection),
+    time,
+  };
   return (
     <div class="log-view">
       <div class="tools">
@@ -129,7 +140,7 @@ export function LogPanel({ selection, startsAtTop = false, onSearch }: LogViewPr
         look={look}
         isWrapped={isWrapped}
         isPaused={isPaused}
-        startsAtEnd={!startsAtTop}
+        startsAtEnd={time === null}
       />
     </div>
   );

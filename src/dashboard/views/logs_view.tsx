@@ -13,13 +13,26 @@ const SPANS = [
   ['1d', 'last day'],
 ] as const;
 
+/** The time to which the address jumps, in epoch milliseconds; null: none. */
+function timeOf({ at = '' }: Readonly<Record<string, string>>): number | null {
+  const time = Date.parse(at);
+  return Number.isNaN(time) ? null : time;
+}
+
+/** A time as its field wants it, in the local time zone. */
+const fieldTime = (time: number | null): string => {
+  if (time === null) return '';
+  const local = time - new Date(time).getTimezoneOffset() * 60_000;
+  return new Date(local).toISOString().slice(0, 19);
+};
+
 /** The selection that the address specifies. */
 function selectionOf(query: Readonly<Record<string, string>>): LineSelection {
-  const { names = '', stack, q, regex, level, since, at } = query;
+  const { names = '', stack, q, regex, level, since } = query;
   const list = names.split(',').filter(Boolean);
   const wantedLevel = LEVELS.find((one) => one === level);
-  const from = at ? new Date(at) : null;
-  const time = from && !Number.isNaN(from.valueOf()) ? from.toISOString() : since;
+  const at = timeOf(query);
+  const time = at === null ? since : new Date(at).toISOString();
   return {
     ...(list.length > 0 && { names: list }),
     ...(stack && { stack }),
@@ -101,6 +114,7 @@ function Names() {
 export function LogsView() {
   const { query } = shownPlace.value;
   const selection = selectionOf(query);
+  const time = timeOf(query);
   const stackNames = stackList.value.map(({ name }) => [name, name] as const);
   return (
     <section class="view" aria-labelledby="view-title">
@@ -125,16 +139,12 @@ export function LogsView() {
             class="field"
             aria-label="jump to a time"
             step="1"
-            value={query['at'] ?? ''}
+            value={fieldTime(time)}
             onChange={(event) => setFilter('at', event.currentTarget.value)}
           />
         </div>
       </header>
-      <LogPanel
-        selection={selection}
-        startsAtTop={Boolean(query['at'])}
-        onSearch={(text) => setFilter('q', text)}
-      />
+      <LogPanel selection={selection} time={time} onSearch={(text) => setFilter('q', text)} />
     </section>
   );
 }
