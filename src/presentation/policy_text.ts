@@ -35,5 +35,6 @@ export function nextSwitchText({ policy }: Governed, now: number): string {
   if (!policy) return '';
   if (policy.excluded_by !== null) return 'excluded';
   if (policy.next_switch) return switchText(policy.next_switch, now);
-  return policy.idle_timeout_minutes === null ? '' : `sleeps when unused for ${policy.idle_timeout_minutes}m`;
+  const { idle_timeout_minutes: minutes } = policy;
+  return minutes === null ? '' : `sleeps after ${spanText(minutes * 60_000)} unused`;
 }

@@ -21,9 +21,9 @@ export const isOfAgents = ({ group }: Pick<Service, 'group'>): boolean => group 
 export const wordsOfSearch = (search: string): string[] => search.toLowerCase().split(/\s+/).filter(Boolean);
 
 /** Whether the listed fields of a service contain every word of the search. */
-function isWanted(service: Service, words: readonly string[]): boolean {
+function isWanted(service: Service, state: string, words: readonly string[]): boolean {
   const { name, group, stack, status, port } = service;
-  const text = [name, group, stack, status, port].join(' ').toLowerCase();
+  const text = [name, group, stack, status, state, port].join(' ').toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
@@ -32,11 +32,15 @@ const sectionTitle = ({ stack, group }: Service): string => {
   return stack ?? group ?? '';
 };
 
-/** The sections of the `services` that match every word of `words`. Agents are last. */
-export function sectionsOf(services: readonly Service[], words: readonly string[]): Section[] {
+/** The sections of the `services`, whose states `stateIn` returns, that match every word. Agents are last. */
+export function sectionsOf(
+  services: readonly Service[],
+  words: readonly string[],
+  stateIn: (service: Service) => string,
+): Section[] {
   const found = new Map<string, Service[]>();
   for (const service of services) {
-    if (!isWanted(service, words)) continue;
+    if (words.length > 0 && !isWanted(service, stateIn(service), words)) continue;
     const key = `${isOfAgents(service) ? 1 : 0}${sectionTitle(service)}`;
     const members = found.get(key);
     if (members) members.push(service);

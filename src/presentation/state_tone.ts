@@ -1,4 +1,5 @@
-// The tone in which a state is shown: what the state means to a person who looks at many.
+// The state of a service as lists show it, and its tone: what the state means to a person who looks at many.
+import type { Agent, Service } from '../client/records.ts';
 
 /** `bad` needs attention; `rest` and `calm` are at rest, `calm` until a connection arrives. */
 export type Tone = 'good' | 'busy' | 'bad' | 'rest' | 'calm';
@@ -25,6 +26,10 @@ const TONES: Readonly<Record<string, Tone>> = {
   refused: 'bad',
   failed: 'bad',
 };
+
+/** The state of a service; for a running or sleeping agent, the agent's own state. */
+export const stateOf = ({ status }: Pick<Service, 'status'>, agent: Pick<Agent, 'state'> | null): string =>
+  agent !== null && (status === 'running' || status === 'sleeping') ? agent.state : status;
 
 /** The tone of a state of a service, an agent, a workload or a cluster; `rest` for an unknown one. */
 export const toneOf = (state: string): Tone =>

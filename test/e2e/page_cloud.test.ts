@@ -57,7 +57,7 @@ it.runIf(hasChromium)(
     expect(await page.locator('img').count()).toBe(0);
     // A policy says what it decides on and what it will do.
     await row(nameOf(0)).getByText('policy:nights').waitFor();
-    await page.getByRole('button', { name: /^policies/ }).click();
+    await page.getByRole('button', { name: 'policies 1' }).click();
     await page.getByText(`decides on ${Math.ceil(WORKLOADS / NAMESPACES)} of`).waitFor();
     const heads = page.locator('.policies > .table-head');
     expect(await heads.allInnerTexts()).toEqual([expect.stringMatching(/^Policy\s+Workloads\s+Asleep/)]);
@@ -65,6 +65,13 @@ it.runIf(hasChromium)(
     await page.locator('.preview-row[data-name]').first().getByText('policy:nights').waitFor();
     expect(await page.evaluate('location.hash')).toContain('policy=nights');
     await page.getByRole('button', { name: /^workloads/ }).click();
+    // The palette knows them too.
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type(nameOf(1));
+    await page.keyboard.press('Enter');
+    await eventually(async () => (await page.locator('.workload-row[data-name]').count()) === 1);
+    await row(nameOf(1)).waitFor();
+    await page.getByRole('searchbox', { name: 'workloads' }).fill('');
     // The last one, which is on the last page, is in sight: what happens to it is shown.
     const last = nameOf(WORKLOADS - 1);
     await page

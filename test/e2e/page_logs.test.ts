@@ -58,3 +58,37 @@ it.runIf(hasChromium)(
     await inSight(page, 'before 1500', 'needle', 'after 1');
   },
 );
+
+it.runIf(hasChromium)(
+  browserTest('an event leads to the log at its time, and a key leaves only warnings and errors'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const cmd = 'seq -f "line %g" 1 1500; echo "ERROR: no queue"; sleep 0.3; exit 4';
+    await add(daemon, { name: 'faulty', cmd });
+    await add(daemon, { name: 'other', cmd: 'echo WARN: slow; echo fine; sleep 600' });
+    const page = await openBerth(daemon, '#/events?kind=trouble');
+    const crash = page.locator('.event-row', { hasText: 'exit 4' });
+    await crash.locator('a[title*="log of faulty"]').click();
+    await page.locator('h1', { hasText: 'Logs' }).waitFor();
+    await inSight(page, 'line 1500', 'ERROR: no queue');
+    // In the panes, then in the view with its own filter, which the address keeps.
+    const texts = (): Promise<string[]> => page.locator('.log-text').allTextContents();
+    const areShown = (...wanted: readonly string[]) =>
+      eventually(async () => String((await texts()).toSorted()) === String(wanted), texts);
+    await page.evaluate(`location.assign('#/services/faulty?panes=log.faulty~log.other')`);
+    await page.locator('.log-text', { hasText: 'fine' }).waitFor();
+    await page.keyboard.press('e');
+    await areShown('ERROR: no queue', 'WARN: slow');
+    expect(await page.getByRole('button', { name: 'only warnings and errors', pressed: true }).count()).toBe(
+      2,
+    );
+    await page.keyboard.press('e');
+    await page.locator('.log-text', { hasText: 'fine' }).waitFor();
+    await page.evaluate(`location.assign('#/logs?names=faulty,other')`);
+    await page.locator('.log-text', { hasText: 'fine' }).waitFor();
+    await page.getByRole('button', { name: 'only warnings and errors' }).click();
+    await areShown('ERROR: no queue', 'WARN: slow');
+    expect(await page.evaluate('location.hash')).toContain('level=warn');
+  },
+);

@@ -14,6 +14,15 @@ async function trueScreen(daemon: Daemon, name: string): Promise<string> {
   return lines.join('\n').replace(/\n+$/, '');
 }
 
+/** Whether the terminal in the page has all of its rows and columns in sight, and nothing to scroll to. */
+const isWhole = (page: Page): Promise<boolean> =>
+  page.locator('.terminal-box').evaluate((box) => {
+    const inner = box.querySelector('.xterm-screen')?.getBoundingClientRect();
+    const { right, bottom } = box.getBoundingClientRect();
+    const fits = inner !== undefined && inner.right <= right && inner.bottom <= bottom;
+    return fits && box.scrollHeight <= box.clientHeight;
+  });
+
 const attached = (page: Page) => page.getByText(/attached · \d+×\d+/).waitFor();
 
 /** Waits until both are the same, and have `part`. */
@@ -137,6 +146,7 @@ it.runIf(hasChromium && isInstalled('vim.tiny'))(named(WHAT, 'vim.tiny'), BROWSE
     await eventually(async () => (await rowsOf()) !== before);
     await ask(daemon, 'POST', '/v1/agents/editor/keys', { text: `${height / 5}G` });
     await isSame(daemon, page, 'editor', `\n${height / 5}`);
+    expect([height, await isWhole(page)]).toEqual([height, true]);
   }
   const rows = await rowsOf();
   daemon.signal('SIGKILL');

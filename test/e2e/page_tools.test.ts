@@ -14,7 +14,9 @@ it.runIf(hasChromium)(
     const page = await openBerth(daemon);
     const state = (name: string, word: string) =>
       page.locator(`.table-row[data-name=${name}] .state`, { hasText: word }).waitFor();
-    await Promise.all([state('web', 'running'), state('api', 'running'), state('my_bot', 'running')]);
+    await Promise.all([state('web', 'running'), state('api', 'running')]);
+    const agent = (): Promise<any> => ask(daemon, 'GET', '/v1/services/my_bot');
+    const { pid } = await agent();
     await page.getByRole('button', { name: 'stop 2 shown services' }).click();
     await page.getByRole('dialog').getByText('api, web').waitFor();
     await page.getByRole('button', { name: 'cancel' }).click();
@@ -22,7 +24,7 @@ it.runIf(hasChromium)(
     await page.getByRole('button', { name: 'stop 2 shown services' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'stop 2 services' }).click();
     await Promise.all([state('web', 'stopped'), state('api', 'stopped')]);
-    await state('my_bot', 'running');
+    expect(await agent()).toMatchObject({ status: 'running', pid });
     // Only what the search leaves.
     await page.getByRole('searchbox').fill('site');
     await page.getByRole('button', { name: 'start 2 shown services' }).click();
@@ -133,6 +135,15 @@ it.runIf(hasChromium)(
       ['who types', 'find in the terminal of my_bot'].map((name) => page.getByLabel(name).boundingBox()),
     );
     expect([mode?.y, (mode?.width ?? 0) > 150, (find?.width ?? 0) > 60]).toEqual([find?.y, true, true]);
+    // Texts begin where the title begins, and events are told in whole.
+    await page.evaluate(`location.assign('#/services/web')`);
+    await page.locator('.why p').waitFor();
+    const lefts = await Promise.all(['h1', '.why'].map((one) => page.locator(one).boundingBox()));
+    expect(lefts[0]?.x).toBe(lefts[1]?.x);
+    await page.evaluate(`location.assign('#/events')`);
+    await page.locator('.event-text', { hasText: 'started at http' }).first().waitFor();
+    const isWhole = (texts: Element[]) => texts.every((one) => one.scrollWidth <= one.clientWidth);
+    expect(await page.locator('.event-text').evaluateAll(isWhole)).toBe(true);
     for (const view of ['logs', 'events']) {
       await page.evaluate((hash) => location.assign(hash), `#/${view}`);
       const field = await page.locator('.tools > .field[type=search]').boundingBox();

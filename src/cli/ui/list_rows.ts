@@ -1,10 +1,9 @@
 // The rows of the list: sections of services and agents as on the page, then workloads by namespace.
-import type { Workload } from '../../client/records.ts';
+import type { Agent, Service, Workload } from '../../client/records.ts';
 import { compareNames } from '../../presentation/format.ts';
 import { isOfAgents, sectionsOf, wordsOfSearch } from '../../presentation/sections.ts';
-import { type Tone, toneOf } from '../../presentation/state_tone.ts';
+import { stateOf, type Tone, toneOf } from '../../presentation/state_tone.ts';
 import type { Model, Order, Target, UiRow } from './model.ts';
-import { stateOf } from './state_marks.ts';
 
 /** The fields of the model that determine the rows. */
 type RowsInput = Pick<Model, 'services' | 'agents' | 'workloads' | 'usages' | 'filter' | 'order' | 'folded'>;
@@ -47,10 +46,13 @@ const isHidden = (key: string, { filter, folded }: Pick<RowsInput, 'filter' | 'f
 function serviceRows(input: RowsInput): UiRow[] {
   const { services, agents, filter } = input;
   const agentByName = new Map(agents.map((agent) => [agent.name, agent]));
-  return sectionsOf(services ?? [], wordsOfSearch(filter)).flatMap(({ key, title, group, services: all }) => {
+  const agentOf = ({ name }: Service): Agent | null => agentByName.get(name) ?? null;
+  const stateIn = (service: Service): string => stateOf(service, agentOf(service));
+  const sections = sectionsOf(services ?? [], wordsOfSearch(filter), stateIn);
+  return sections.flatMap(({ key, title, group, services: all }) => {
     const rows = all
       .map((service): ServiceRow => {
-        const agent = agentByName.get(service.name) ?? null;
+        const agent = agentOf(service);
         return { kind: 'service', key: `service ${service.name}`, service, agent };
       })
       .sort((one, other) => compareRows(one, other, input));

@@ -1,7 +1,7 @@
 // A state as a shape, a word and a colour, so that no state depends on its colour alone.
 import type { Agent, Service, Workload } from '../../client/records.ts';
 import { endText } from '../../presentation/format.ts';
-import { toneOf } from '../../presentation/state_tone.ts';
+import { stateOf, toneOf } from '../../presentation/state_tone.ts';
 import { type Look, type Piece, piece } from './styled_line.ts';
 
 const SHAPES: Readonly<Record<string, string>> = {
@@ -29,12 +29,6 @@ export const lookOf = (state: string): Look => toneOf(state);
 /** The shape of a state. */
 export const shapeOf = (state: string): Piece =>
   piece(Object.hasOwn(SHAPES, state) ? (SHAPES[state] ?? '·') : '·', lookOf(state));
-
-/** The state of a service; for a running or sleeping agent, the agent's own state. */
-export const stateOf = (service: Service, agent: Agent | null): string => {
-  const isTold = agent !== null && (service.status === 'running' || service.status === 'sleeping');
-  return isTold ? agent.state : service.status;
-};
 
 /** The word for a state; for a crashed service, with how it ended. */
 export function stateText(service: Service, agent: Agent | null): string {

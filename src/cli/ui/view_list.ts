@@ -3,10 +3,11 @@ import type { Workload } from '../../client/records.ts';
 import { cpuText, memoryText, spanText } from '../../presentation/format.ts';
 import { nextSwitchText, whoDecides } from '../../presentation/policy_text.ts';
 import { listedName } from '../../presentation/sections.ts';
+import { stateOf } from '../../presentation/state_tone.ts';
 import { shownAddress } from '../../protocol/port_protocol.ts';
 import { EVENTS } from '../../settings/limits.ts';
 import { layoutOf, type Model, type UiRow } from './model.ts';
-import { lookOf, shapeOf, stateOf, stateText, workloadText } from './state_marks.ts';
+import { lookOf, shapeOf, stateText, workloadText } from './state_marks.ts';
 import {
   cell,
   justify,

@@ -3,10 +3,11 @@
 import type { Service } from '../../client/records.ts';
 import { eventText } from '../../presentation/event_text.ts';
 import { clockText, dayText } from '../../presentation/format.ts';
+import { stateOf } from '../../presentation/state_tone.ts';
 import { factRows } from '../kit/service_facts.ts';
 import { colouredPieces } from './log_lines.ts';
 import type { Details, Model, View } from './model.ts';
-import { lookOf, shapeOf, stateOf, stateText } from './state_marks.ts';
+import { lookOf, shapeOf, stateText } from './state_marks.ts';
 import { cell, piece, type ScreenLine, spaced } from './styled_line.ts';
 import { policiesLines, workloadLines, wrapped } from './view_cloud.ts';
 

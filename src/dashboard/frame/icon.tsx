@@ -18,6 +18,7 @@ const PATHS = {
   shrink: 'M13.5 6.5h-4v-4M9.5 6.5L14 2M2.5 9.5h4v4M6.5 9.5L2 14',
   search: 'M7 2.5a4.5 4.5 0 1 0 .01 0zM10.5 10.5L14 14',
   open: 'M6.5 3.5h-4v10h10v-4M9 2.5h4.5V7M13 3L7.5 8.5',
+  warning: 'M8 2.5l6 11H2zM8 6.6v3.2M8 11.6h.1',
   pause: 'M5 3.5v9M11 3.5v9',
   clear: 'M8 2a6 6 0 1 0 .01 0zM3.8 12.2l8.4-8.4',
   copy: 'M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3',

@@ -1,6 +1,9 @@
 // The keyboard shortcuts of the page. They are off in text fields and in terminals.
+import { toneOf } from '../../presentation/state_tone.ts';
+import { toggleWorst } from '../logs/log_view.tsx';
 import { actOn } from '../state/actions.ts';
-import { serviceByName } from '../state/daemon.ts';
+import { copyAddress, openAddress } from '../state/addresses.ts';
+import { serviceByName, shownState } from '../state/daemon.ts';
 import { go, openPane, shownPlace, VIEWS } from '../state/place.ts';
 import { isAgent, listRows } from '../state/sections.ts';
 import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
@@ -18,7 +21,11 @@ export const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['r', 'restart'],
   ['x', 'stop'],
   ['l', 'log below'],
+  ['e', 'only warnings and errors of a log, or all lines'],
   ['t', 'terminal of an agent below'],
+  ['u', 'open the address'],
+  ['y', 'copy the address'],
+  ['n', 'next that has crashed or is blocked'],
   ['1 … 5', 'services, agents, logs, events, cloud'],
   ['Esc', 'close, or leave a field'],
   ['?', 'this list'],
@@ -29,6 +36,16 @@ function select(step: number): void {
   const at = rows.findIndex(({ key }) => key === shownPlace.peek().name);
   const next =
     rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))];
+  if (next) go({ view: isAgent(next.key) ? 'agents' : 'services', name: next.key });
+}
+
+/** Selects the next service that has crashed, or agent that waits for an answer, after the selected one. */
+function selectUrgent(): void {
+  const rows = listRows.peek();
+  const at = rows.findIndex(({ key }) => key === shownPlace.peek().name);
+  const next = [...rows.slice(at + 1), ...rows.slice(0, at + 1)].find(
+    (row) => row.kind === 'service' && toneOf(shownState(row.service)) === 'bad',
+  );
   if (next) go({ view: isAgent(next.key) ? 'agents' : 'services', name: next.key });
 }
 
@@ -55,6 +72,10 @@ const ACTIONS: Readonly<Record<string, () => void>> = {
   x: () => withSelected((name) => void actOn('stop', name)),
   l: () => withSelected(showLog),
   t: () => withSelected((name) => isAgent(name) && openPane({ kind: 'terminal', name })),
+  e: toggleWorst,
+  u: () => withSelected(openAddress),
+  y: () => withSelected(copyAddress),
+  n: selectUrgent,
   '?': () => {
     helpIsOpen.value = true;
   },

@@ -1,10 +1,15 @@
 // The command palette: finds services, agents, views and actions by name.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { actOn, actOnGroup, GROUP_ACTIONS } from '../state/actions.ts';
-import { agentByName, serviceList } from '../state/daemon.ts';
+import type { Service } from '../../client/browser.ts';
+import { toneOf } from '../../presentation/state_tone.ts';
+import { actOn, actOnGroup, GROUP_ACTIONS, perform } from '../state/actions.ts';
+import { addressOf, copyAddress, isPage, openAddress } from '../state/addresses.ts';
+import { serviceList, shownState } from '../state/daemon.ts';
 import { go, openPane, VIEWS } from '../state/place.ts';
 import { isAgent, sections } from '../state/sections.ts';
+import { client } from '../state/session.ts';
 import { nextTheme, theme } from '../state/theme.ts';
+import { workloadPages } from '../views/cloud_data.ts';
 import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
 import { showLog } from './dock.tsx';
 import { ModalDialog } from './modal_dialog.tsx';
@@ -25,10 +30,11 @@ const COMMON = 3;
 
 const MAX_SHOWN = 50;
 
-function serviceCommands(name: string, status: string): Command[] {
+function serviceCommands(service: Service): Command[] {
+  const { name } = service;
   const view = isAgent(name) ? 'agents' : 'services';
-  const state = agentByName.peek().get(name)?.state ?? status;
-  const rank = status === 'crashed' || state === 'blocked' ? URGENT : NAME;
+  const state = shownState(service);
+  const rank = toneOf(state) === 'bad' ? URGENT : NAME;
   return [
     { title: name, hint: `${view.slice(0, -1)}, ${state}`, rank, run: () => go({ view, name }) },
     { title: `${name} log`, hint: 'log below', run: () => showLog(name) },
@@ -46,8 +52,28 @@ function serviceCommands(name: string, status: string): Command[] {
       hint: 'action',
       run: () => void actOn(action, name),
     })),
+    ...(isPage(service) && addressOf(service) !== null
+      ? [{ title: `open ${name}`, hint: 'address', run: () => openAddress(name) }]
+      : []),
+    { title: `copy the address of ${name}`, hint: 'address', run: () => copyAddress(name) },
   ];
 }
+
+/** Commands for the workloads that the view of the cloud has read. */
+const workloadCommands = (): Command[] =>
+  workloadPages.rows.peek().flatMap(({ id, namespace, name, state, replicas }) => {
+    const path = `${namespace}/${name}`;
+    const action = replicas === 0 ? 'wake' : 'sleep';
+    const title = `${action} ${path}`;
+    return [
+      {
+        title: path,
+        hint: `workload, ${state}`,
+        run: () => go({ view: 'cloud', name: null, query: { q: `${namespace} ${name}` } }),
+      },
+      { title, hint: 'workload', run: () => void perform(title, () => client.cloud[action](id)) },
+    ];
+  });
 
 function allCommands(): Command[] {
   const groups = sections.peek().flatMap(({ group }) => group ?? []);
@@ -58,7 +84,13 @@ function allCommands(): Command[] {
       rank: VIEW,
       run: () => go({ view, name: null, query: {} }),
     })),
-    ...(serviceList.peek() ?? []).flatMap(({ name, status }) => serviceCommands(name, status)),
+    ...(serviceList.peek() ?? []).flatMap(serviceCommands),
+    ...sections.peek().map(({ title, services }) => ({
+      title: `logs of ${title}`,
+      hint: 'view',
+      run: () =>
+        go({ view: 'logs', name: null, query: { names: services.map(({ name }) => name).join(',') } }),
+    })),
     ...groups.flatMap((group) =>
       GROUP_ACTIONS.map((action) => ({
         title: `${action} all of ${group}`,
@@ -66,6 +98,7 @@ function allCommands(): Command[] {
         run: () => void actOnGroup(action, group),
       })),
     ),
+    ...workloadCommands(),
     {
       title: 'change the theme',
       hint: theme.peek(),

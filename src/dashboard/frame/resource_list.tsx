@@ -3,8 +3,8 @@ import type { Service } from '../../client/browser.ts';
 import { countText, cpuText, memoryText } from '../../presentation/format.ts';
 import { listedName, type Section } from '../../presentation/sections.ts';
 import { actOnGroup } from '../state/actions.ts';
-import { serviceList, usageOf } from '../state/daemon.ts';
-import { linkTo, setFilter, shownPlace } from '../state/place.ts';
+import { serviceList, shownState, usageOf } from '../state/daemon.ts';
+import { go, linkTo, setFilter, shownPlace } from '../state/place.ts';
 import { type ListRow, listRows } from '../state/sections.ts';
 import { Button } from './button.tsx';
 import { ClippedName } from './clipped_name.tsx';
@@ -20,16 +20,23 @@ const runningText = ({ services: members }: Section): string =>
   `${members.filter(({ status }) => status === 'running').length}/${members.length}`;
 
 function SectionHead({ section }: { section: Section }) {
-  const { title, group } = section;
+  const { title, group, services } = section;
+  const names = services.map(({ name }) => name).join(',');
   return (
     <div class="section-head">
       <h2 title={title}>{title}</h2>
       <span class="soft number" title="running of all">
         {runningText(section)}
       </span>
-      {group !== null && (
-        <span class="row-actions">
-          {(['start', 'restart', 'stop'] as const).map((action) => (
+      <span class="row-actions">
+        <Button
+          kind="quiet"
+          icon="logs"
+          label={`logs of ${title}`}
+          onPress={() => go({ view: 'logs', name: null, query: { names } })}
+        />
+        {group !== null &&
+          (['start', 'restart', 'stop'] as const).map((action) => (
             <Button
               key={action}
               kind="quiet"
@@ -38,8 +45,7 @@ function SectionHead({ section }: { section: Section }) {
               onPress={() => void actOnGroup(action, group)}
             />
           ))}
-        </span>
-      )}
+      </span>
     </div>
   );
 }
@@ -52,25 +58,26 @@ function UsageText({ name }: { name: string }) {
 }
 
 function ServiceRow({ service }: { service: Service }) {
-  const { name, status, group } = service;
+  const { name, group } = service;
+  const state = shownState(service);
   const { view, name: selected, query } = shownPlace.value;
   const isSelected = selected === name && (view === 'services' || view === 'agents');
   const kept = query['find'] === undefined ? {} : { find: query['find'] };
-  const crash = crashText(service);
+  const alarm = state === 'blocked' ? state : crashText(service);
   return (
     <a
       class="list-row"
       href={linkTo(group === 'Agents' ? 'agents' : 'services', name, kept)}
       aria-current={isSelected ? 'page' : undefined}
       data-name={name}
-      title={`${name}: ${status}`}
+      title={`${name}: ${state}`}
     >
-      <StateShape state={status} />
+      <StateShape state={state} />
       <span class="row-name">
         <ClippedName name={listedName(service)} />
       </span>
-      <span class="hidden-text">{status}</span>
-      {crash === '' ? <UsageText name={name} /> : <span class="row-crash">{crash}</span>}
+      <span class="hidden-text">{state}</span>
+      {alarm === '' ? <UsageText name={name} /> : <span class="row-alarm">{alarm}</span>}
     </a>
   );
 }

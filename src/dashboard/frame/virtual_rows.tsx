@@ -1,13 +1,18 @@
 // A long list that renders only the visible rows. All rows have the same height.
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { isPhone } from '../state/phone.ts';
 
 interface VirtualRowsProps<T> {
   items: readonly T[];
   /** In pixels. */
   rowHeight: number;
+  /** The same on a phone; absent: as elsewhere. */
+  phoneRowHeight?: number;
   keyOf: (item: T) => string;
   row: (item: T) => ComponentChildren;
+  /** Whether its rows have nothing that takes the focus, so that the list itself takes it to be scrolled. */
+  isPlain?: boolean;
   /** The key of the current item, to which the list scrolls when it changes; null: none. */
   current?: string | null;
   label: string;
@@ -17,7 +22,9 @@ interface VirtualRowsProps<T> {
 const SPARE_ROWS = 8;
 
 /** The visible rows of `items`, in a scrolling box that fills its parent. */
-export function VirtualRows<T>({ items, rowHeight, keyOf, row, current = null, label }: VirtualRowsProps<T>) {
+export function VirtualRows<T>(props: VirtualRowsProps<T>) {
+  const { items, keyOf, row, current = null, label } = props;
+  const rowHeight = (isPhone.value ? props.phoneRowHeight : undefined) ?? props.rowHeight;
   const box = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState({ top: 0, height: 900 });
   useLayoutEffect(() => {
@@ -51,7 +58,7 @@ export function VirtualRows<T>({ items, rowHeight, keyOf, row, current = null, l
   const first = Math.max(0, Math.floor(seen.top / rowHeight) - SPARE_ROWS);
   const last = Math.ceil((seen.top + seen.height) / rowHeight) + SPARE_ROWS;
   return (
-    <div class="rows" ref={box}>
+    <div class="rows" ref={box} tabIndex={props.isPlain ? 0 : undefined}>
       <ul class="rows-inner" aria-label={label} style={{ height: `${items.length * rowHeight}px` }}>
         {items.slice(first, last).map((item, index) => (
           <li

@@ -111,11 +111,11 @@ export class LogFeed {
 
   /** Reads older lines and inserts them before the first one. */
   async readOlder(): Promise<void> {
-    const [first] = this.chunks[0]?.entries ?? [];
-    if (this.older.peek() !== 'unknown' || !first || !this.isPastRead) return;
+    const oldest = this.chunks[0]?.entries[0]?.at ?? this.selection.since;
+    if (this.older.peek() !== 'unknown' || !oldest || !this.isPastRead) return;
     this.older.value = 'searching';
     try {
-      const from = this.cursor === null ? { until: first.at } : { before: this.cursor };
+      const from = this.cursor === null ? { until: oldest } : { before: this.cursor };
       const { since: _since, ...selection } = this.selection;
       const page = await client.searchLogs({
         ...selection,

@@ -92,17 +92,21 @@ function useEnd(feed: LogFeed, startsAtEnd: boolean) {
 }
 
 /**
- * Keeps the lines in sight in place when older ones are inserted above the first line. Elsewhere the browser does
- * that. The first time, a box that starts at its oldest line then shows some of the lines before it.
+ * Keeps the lines in sight in place when older ones are inserted above the first line. Elsewhere the browser
+ * does that. The first time, a box that jumps to `time` then shows some of the lines before it.
  */
-function useInserted(feed: LogFeed, box: { current: HTMLElement | null }, startsAtEnd: boolean) {
+function useInserted(feed: LogFeed, box: { current: HTMLElement | null }, time: number | null) {
   const first = useRef<number | null>(null);
-  const hasContext = useRef(startsAtEnd);
+  const hasContext = useRef(time === null);
   return (): void => {
     const was = first.current;
-    first.current = feed.chunks[0]?.id ?? null;
+    const [oldest] = feed.chunks;
+    first.current = oldest?.id ?? null;
+    if (!box.current || !oldest || box.current.scrollTop > 0) return;
     const at = feed.chunks.findIndex(({ id }) => id === was);
-    if (at <= 0 || !box.current || box.current.scrollTop > 0) return;
+    const isAllBefore = was === null && time !== null && Date.parse(oldest.entries[0]?.at ?? '') < time;
+    if (isAllBefore) box.current.scrollTop = box.current.scrollHeight;
+    if (at <= 0) return;
     const inserted = feed.chunks.slice(0, at).reduce((sum, chunk) => sum + heightOf(chunk), 0);
     const context = hasContext.current ? 0 : box.current.clientHeight * CONTEXT_PART;
     hasContext.current = true;
@@ -116,14 +120,13 @@ interface LogLinesProps {
   isWrapped: boolean;
   /** Whether it does not follow new lines. */
   isPaused: boolean;
-  startsAtEnd: boolean;
 }
 
 /** The lines of `feed`. */
-export function LogLines({ feed, look, isWrapped, isPaused, startsAtEnd }: LogLinesProps) {
-  const { box, seen, isAtEnd, look: onScroll, toEnd } = useEnd(feed, startsAtEnd);
+export function LogLines({ feed, look, isWrapped, isPaused }: LogLinesProps) {
+  const { box, seen, isAtEnd, look: onScroll, toEnd } = useEnd(feed, look.time === null);
   const [countSeen, setCountSeen] = useState(0);
-  const keepInPlace = useInserted(feed, box, startsAtEnd);
+  const keepInPlace = useInserted(feed, box, look.time);
   const changes = feed.changes.value;
   const count = feed.count.value;
   const isFollowing = isAtEnd && !isPaused;

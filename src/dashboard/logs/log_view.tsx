@@ -1,8 +1,10 @@
 // A log view: the tools, and the lines below them.
+import { signal } from '@preact/signals';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { countText } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
-import { notify } from '../state/actions.ts';
+import { copyText } from '../state/actions.ts';
+import { setFilter, shownPlace } from '../state/place.ts';
 import { downloadLog, shownText } from './log_export.ts';
 import { type LineSelection, LogFeed } from './log_feed.ts';
 import { LogLines } from './log_lines.tsx';
@@ -35,6 +37,8 @@ function FeedState({ feed }: { feed: LogFeed }) {
   );
 }
 
+/** The level from which lines tell of something wrong. */
+const WORST = 'warn' as const;
 /** The time between the last key and the search. */
 const SEARCH_MS = 200;
 
@@ -76,13 +80,38 @@ function aroundHash({ names, stack }: LineSelection): string {
   return `#/logs?${new URLSearchParams(query)}`;
 }
 
-async function copyShown(feed: LogFeed): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(shownText(feed));
-    notify('good', `copied ${countText(feed.count.peek(), 'line')}`);
-  } catch (error) {
-    notify('bad', 'copy', String(error));
-  }
+const copyShown = (feed: LogFeed): Promise<void> =>
+  copyText(shownText(feed), countText(feed.count.peek(), 'line'));
+
+/** Whether the panes show only warnings and worse. */
+const panesShowWorst = signal(false);
+
+/** Shows only warnings and worse, or all lines again: in the view of logs, elsewhere in the panes. */
+export function toggleWorst(): void {
+  const { view, query } = shownPlace.peek();
+  if (view === 'logs') setFilter('level', query['level'] ? '' : WORST);
+  else panesShowWorst.value = !panesShowWorst.peek();
+}
+
+/** What can be done with the lines: clear, copy, download. */
+function FeedTools({ feed, selection }: { feed: LogFeed; selection: LineSelection }) {
+  return (
+    <>
+      <Button
+        kind="quiet"
+        icon="clear"
+        label="clear: show only what comes from now on"
+        onPress={() => feed.clear()}
+      />
+      <Button kind="quiet" icon="copy" label="copy the lines" onPress={() => void copyShown(feed)} />
+      <Button
+        kind="quiet"
+        icon="download"
+        label="download the log"
+        onPress={() => void downloadLog(selection)}
+      />
+    </>
+  );
 }
 
 /** A log with its search, its tools and its lines. */
@@ -91,7 +120,8 @@ export function LogPanel({ selection, time = null, onSearch }: LogViewProps) {
   const [isWrapped, setWrapped] = useState(true);
   const [isPaused, setPaused] = useState(false);
   const wanted = selection.q ?? selection.regex ?? ownSearch;
-  const chosen = ownSearch === '' ? selection : { ...selection, q: ownSearch };
+  const ownLevel = !onSearch && panesShowWorst.value && { level: WORST };
+  const chosen = { ...selection, ...(ownSearch !== '' && { q: ownSearch }), ...ownLevel };
   const feed = useFeed(chosen);
   const look = {
     hasNames: selection.names?.length !== 1,
@@ -107,6 +137,14 @@ export function LogPanel({ selection, time = null, onSearch }: LogViewProps) {
         <span class="tools-end">
           <Button
             kind="quiet"
+            icon="warning"
+            label="only warnings and errors"
+            isPressed={chosen.level !== undefined}
+            onPress={toggleWorst}
+            keyHint="e"
+          />
+          <Button
+            kind="quiet"
             icon={isPaused ? 'start' : 'pause'}
             label={isPaused ? 'go on' : 'pause'}
             isPressed={isPaused}
@@ -119,19 +157,7 @@ export function LogPanel({ selection, time = null, onSearch }: LogViewProps) {
             isPressed={isWrapped}
             onPress={() => setWrapped(!isWrapped)}
           />
-          <Button
-            kind="quiet"
-            icon="clear"
-            label="clear: show only what comes from now on"
-            onPress={() => feed.clear()}
-          />
-          <Button kind="quiet" icon="copy" label="copy the lines" onPress={() => void copyShown(feed)} />
-          <Button
-            kind="quiet"
-            icon="download"
-            label="download the log"
-            onPress={() => void downloadLog(chosen)}
-          />
+          <FeedTools feed={feed} selection={chosen} />
         </span>
       </div>
       <LogLines
@@ -140,7 +166,6 @@ export function LogPanel({ selection, time = null, onSearch }: LogViewProps) {
         look={look}
         isWrapped={isWrapped}
         isPaused={isPaused}
-        startsAtEnd={time === null}
       />
     </div>
   );

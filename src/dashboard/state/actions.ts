@@ -39,6 +39,16 @@ export function notify(tone: PageNotice['tone'], title: string, text = ''): void
   if (tone === 'good') setTimeout(() => closeNotice(id), GOOD_MS);
 }
 
+/** Copies `text` to the clipboard, and says that it has copied `what`. */
+export async function copyText(text: string, what: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    notify('good', `copied ${what}`);
+  } catch (error) {
+    notify('bad', 'copy', String(error));
+  }
+}
+
 /** The actions on a service. */
 export type ServiceAction = 'start' | 'stop' | 'restart' | 'sleep' | 'wake';
 

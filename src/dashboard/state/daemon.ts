@@ -5,6 +5,7 @@ import { isBerthError } from '../../client/browser.ts';
 import type { LifecycleEvent } from '../../presentation/event_text.ts';
 import { compareNames } from '../../presentation/format.ts';
 import { createRefresher } from '../../presentation/refresher.ts';
+import { stateOf } from '../../presentation/state_tone.ts';
 import { askForToken, client, errorText, loginReason } from './session.ts';
 
 /** CPU in cores and memory in megabytes. */
@@ -37,6 +38,10 @@ export const recentEvents = signal<readonly LifecycleEvent[]>([]);
 export const serviceByName = computed(() => new Map((serviceList.value ?? []).map((one) => [one.name, one])));
 /** The agents by name. */
 export const agentByName = computed(() => new Map(agentList.value.map((one) => [one.name, one])));
+
+/** The state of a service as lists show it; of an agent, what it is doing. */
+export const shownState = (service: Service): string =>
+  stateOf(service, agentByName.value.get(service.name) ?? null);
 
 const usages = new Map<string, Signal<Usage | null>>();
 

@@ -8,7 +8,7 @@ import {
   statusCountsOf,
   wordsOfSearch,
 } from '../../presentation/sections.ts';
-import { serviceByName, serviceList } from './daemon.ts';
+import { serviceByName, serviceList, shownState } from './daemon.ts';
 import { shownPlace } from './place.ts';
 
 /** A row of the list: the head of a section, or a service. */
@@ -21,7 +21,7 @@ export const searchWords = computed(() => wordsOfSearch(shownPlace.value.query['
 
 /** The sections with the services that match the search, agents last. */
 export const sections = computed((): readonly Section[] =>
-  sectionsOf(serviceList.value ?? [], searchWords.value),
+  sectionsOf(serviceList.value ?? [], searchWords.value, shownState),
 );
 
 /** The rows of the list. */

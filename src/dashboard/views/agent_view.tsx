@@ -10,7 +10,7 @@ import { agentByName, serviceByName } from '../state/daemon.ts';
 import { client } from '../state/session.ts';
 import { tenSeconds } from '../state/ticker.ts';
 import { MissingView } from './missing_view.tsx';
-import { AddressLink } from './overview.tsx';
+import { ServiceAddress } from './overview.tsx';
 import { PromptBox } from './prompt_box.tsx';
 import { RemoveButton } from './remove_button.tsx';
 import { TerminalView } from './terminal_view.tsx';
@@ -71,7 +71,7 @@ export function AgentView({ name }: { name: string }) {
         <span class="soft head-place">
           {[visibleLine(agent.title), agent.agent_type, agent.stack].filter(Boolean).join(' · ')}
         </span>
-        <AddressLink service={service} isListening={isListening} />
+        <ServiceAddress service={service} isListening={isListening} />
         <div class="actions">
           {one('start', agent.active, 's')}
           {one('restart', false, 'r')}

@@ -54,9 +54,10 @@ async function readEvents(): Promise<void> {
 /** The policy whose preview is visible; null: the policies are not visible. */
 let policiesInSight: { preview: string } | null = null;
 
+/** Reads the policies and the visible preview; once even if they are not visible, as their tab counts them. */
 async function readPolicies(): Promise<void> {
-  if (policiesInSight === null) return;
-  const { preview: name } = policiesInSight;
+  if (policiesInSight === null && policyList.peek() !== null) return;
+  const name = policiesInSight?.preview ?? '';
   const policies = await client.cloud.policies();
   const isThere = policies.some((policy) => policy.name === name);
   const preview = isThere ? await client.cloud.previewPolicy(name) : null;

@@ -9,6 +9,8 @@ import { setFilter, shownPlace } from '../state/place.ts';
 import { cloudEventList, watchCloudEvents } from './cloud_data.ts';
 
 const ROW_HEIGHT = 30;
+/** A name and a text below it. */
+const PHONE_ROW_HEIGHT = 48;
 
 /** The state that an event shows: failed for an alert, else the last word of its type. */
 const stateOf = ({ type }: CloudEvent): string =>
@@ -61,8 +63,10 @@ export function CloudEvents() {
       </div>
       <VirtualRows
         label="Events of the cloud"
+        isPlain
         items={found}
         rowHeight={ROW_HEIGHT}
+        phoneRowHeight={PHONE_ROW_HEIGHT}
         keyOf={({ id }) => String(id)}
         row={(event) => <CloudEventRow event={event} />}
       />

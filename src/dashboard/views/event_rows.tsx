@@ -14,9 +14,19 @@ export function EventRow({ event, hasSubject = true }: { event: LifecycleEvent; 
   const isService = /^(service|agent)\./.test(event.type) && event.type !== 'service.removed';
   return (
     <div class="event-row" data-type={event.type}>
-      <time class="soft number" dateTime={at} title={at === undefined ? '' : dayText(at)}>
-        {at === undefined ? '' : clockText(at)}
-      </time>
+      {at !== undefined && isService ? (
+        <a
+          class="soft number"
+          href={`#/logs?${new URLSearchParams({ names: subject, at })}`}
+          title={`${dayText(at)}: log of ${subject} at this time`}
+        >
+          {clockText(at)}
+        </a>
+      ) : (
+        <time class="soft number" dateTime={at} title={at === undefined ? '' : dayText(at)}>
+          {at === undefined ? '' : clockText(at)}
+        </time>
+      )}
       <StateShape state={eventState(event)} />
       {hasSubject &&
         (isService ? (

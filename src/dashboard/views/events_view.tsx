@@ -9,6 +9,8 @@ import { setFilter, shownPlace } from '../state/place.ts';
 import { EventRow } from './event_rows.tsx';
 
 const ROW_HEIGHT = 30;
+/** A name and a text below it. */
+const PHONE_ROW_HEIGHT = 48;
 /** The filter chips: each has a name and the event types that it selects. */
 const KINDS: readonly [name: string, types: readonly string[]][] = [
   [
@@ -93,6 +95,7 @@ export function EventsView() {
           label="Events"
           items={events}
           rowHeight={ROW_HEIGHT}
+          phoneRowHeight={PHONE_ROW_HEIGHT}
           keyOf={({ id }) => String(id)}
           row={(event) => <EventRow event={event} />}
         />

@@ -1,15 +1,16 @@
 // A table of all services: their state, what they use, and their addresses.
 import { useMemo } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
-import { compareNames, cpuText, memoryText, spanText } from '../../presentation/format.ts';
+import { compareNames, countText, cpuText, memoryText, spanText } from '../../presentation/format.ts';
 import { isNamed, isOfAgents, listedName } from '../../presentation/sections.ts';
 import { Button } from '../frame/button.tsx';
 import { ClippedName } from '../frame/clipped_name.tsx';
 import { crashText, StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
 import { actOn, type ServiceAction, underWay } from '../state/actions.ts';
-import { serviceList, usageOf } from '../state/daemon.ts';
-import { linkTo, setFilter, shownPlace } from '../state/place.ts';
+import { addressOf, copyAddress, isPage } from '../state/addresses.ts';
+import { serviceList, shownState, usageOf } from '../state/daemon.ts';
+import { go, linkTo, setFilter, shownPlace } from '../state/place.ts';
 import { sections, statusCounts } from '../state/sections.ts';
 import { tenSeconds } from '../state/ticker.ts';
 import { BulkActions, BulkQuestion } from './bulk_actions.tsx';
@@ -42,9 +43,6 @@ function RowActions({ service }: { service: Service }) {
   );
 }
 
-/** The states in which no process answers and no connection would start one. */
-const UNREACHABLE: ReadonlySet<string> = new Set(['stopped', 'crashed', 'completed']);
-
 interface AddressLinkProps {
   service: Service;
   /** Absent: unknown. Then services are assumed to listen and agents are not, as most have no server. */
@@ -52,17 +50,34 @@ interface AddressLinkProps {
 }
 
 /** A service's address, as a link if a web page may answer there. */
-export function AddressLink({ service, isListening = !isOfAgents(service) }: AddressLinkProps) {
-  const isPage = service.protocol !== 'tcp';
-  const address = (isPage ? service.gatewayUrl : null) ?? service.url;
+function AddressLink({ service, isListening = !isOfAgents(service) }: AddressLinkProps) {
+  const address = addressOf(service);
   if (address === null) return <span class="soft">no port</span>;
   const text = address.replace(/^http:\/\//, '').replace(/\/$/, '');
-  if (!isPage || !isListening || UNREACHABLE.has(service.status))
-    return <span class="soft address">{text}</span>;
+  if (!isListening || !isPage(service)) return <span class="soft address">{text}</span>;
   return (
     <a class="address" href={address} target="_blank" rel="noopener noreferrer">
       {text}
     </a>
+  );
+}
+
+/** The address of a service with a button that copies it. */
+export function ServiceAddress(props: AddressLinkProps) {
+  const { service } = props;
+  return (
+    <span class="address-box">
+      <AddressLink {...props} />
+      {addressOf(service) !== null && (
+        <Button
+          kind="quiet"
+          icon="copy"
+          label={`copy the address of ${service.name}`}
+          keyHint="y"
+          onPress={() => copyAddress(service.name)}
+        />
+      )}
+    </span>
   );
 }
 
@@ -77,11 +92,11 @@ function UsageCells({ name }: { name: string }) {
 }
 
 function Row({ service, title }: { service: Service; title: string }) {
-  const { name, status, startedAt, restarts } = service;
+  const { name, startedAt, restarts } = service;
   const uptime = startedAt === undefined ? '' : spanText(tenSeconds.value - Date.parse(startedAt));
   return (
     <div class="table-row" data-name={name}>
-      <StateLabel state={status} detail={crashText(service)} />
+      <StateLabel state={shownState(service)} detail={crashText(service)} />
       <a class="cell-name" href={linkTo('services', name, shownPlace.value.query)} title={name}>
         <ClippedName name={listedName(service)} />
       </a>
@@ -94,6 +109,20 @@ function Row({ service, title }: { service: Service; title: string }) {
       <AddressLink service={service} />
       <RowActions service={service} />
     </div>
+  );
+}
+
+/** Shows the logs of the listed services. */
+function LogsButton({ services }: { services: readonly Service[] }) {
+  const names = services.flatMap((service) => (isOfAgents(service) ? [] : service.name));
+  return (
+    <Button
+      icon="logs"
+      text="logs"
+      label={`logs of ${countText(names.length, 'shown service')}`}
+      isOff={names.length === 0}
+      onPress={() => go({ view: 'logs', name: null, query: { names: names.join(',') } })}
+    />
   );
 }
 
@@ -241,7 +270,12 @@ export function Overview() {
     <section class="view" aria-labelledby="view-title">
       <header class="view-head">
         <h1 id="view-title">Services</h1>
-        <Counts />
+        {services.length > 0 && (
+          <>
+            <LogsButton services={services} />
+            <Counts />
+          </>
+        )}
       </header>
       {rows.length > 0 && <Head services={services} />}
       {serviceList.value?.length === 0 && <Welcome />}

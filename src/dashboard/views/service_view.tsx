@@ -12,7 +12,7 @@ import { connectionCount, lastEvent, recentEvents, serviceByName } from '../stat
 import { client, errorText } from '../state/session.ts';
 import { EventRow } from './event_rows.tsx';
 import { MissingView } from './missing_view.tsx';
-import { AddressLink, isAtRest } from './overview.tsx';
+import { isAtRest, ServiceAddress } from './overview.tsx';
 import { RemoveButton } from './remove_button.tsx';
 import { Dependencies, Facts } from './service_facts.tsx';
 import { UsageCharts } from './usage_charts.tsx';
@@ -133,7 +133,7 @@ export function ServiceView({ name }: { name: string }) {
         </h1>
         <StateLabel state={status} />
         <span class="soft head-place">{stack ?? group ?? ''}</span>
-        <AddressLink service={service} />
+        <ServiceAddress service={service} />
         <Actions service={service} canSleep={detail !== null && detail.sleep !== null} />
       </header>
       <div class="view-body">

@@ -2,7 +2,7 @@
 import { type Signal, useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Button } from '../frame/button.tsx';
-import { actOn, notify } from '../state/actions.ts';
+import { actOn, copyText } from '../state/actions.ts';
 import { agentByName } from '../state/daemon.ts';
 import { themeChanges } from '../state/theme.ts';
 import { AttachedTerminal, type TerminalStatus, type TypingMode } from './attached_terminal.ts';
@@ -95,12 +95,6 @@ function TerminalTools({
   mode: Signal<TypingMode>;
 }) {
   const [wanted, setWanted] = useState('');
-  const copy = (): void => {
-    navigator.clipboard.writeText(terminal.screenText()).then(
-      () => notify('good', 'copied the screen'),
-      (error: unknown) => notify('bad', 'copy', String(error)),
-    );
-  };
   return (
     <div class="tools">
       <span class="soft number" role="status" data-state={status.word}>
@@ -121,7 +115,12 @@ function TerminalTools({
             if (event.key === 'Enter') terminal.find(wanted, !event.shiftKey);
           }}
         />
-        <Button kind="quiet" icon="copy" label="copy the screen" onPress={copy} />
+        <Button
+          kind="quiet"
+          icon="copy"
+          label="copy the screen"
+          onPress={() => void copyText(terminal.screenText(), 'the screen')}
+        />
         <Button
           kind="quiet"
           icon="grow"
