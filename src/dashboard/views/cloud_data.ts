@@ -54,7 +54,7 @@ async function readEvents(): Promise<void> {
 /** The policy whose preview is visible; null: the policies are not visible. */
 let policiesInSight: { preview: string } | null = null;
 
-/** Reads the policies and the visible preview; once even if they are not visible, as their tab counts them. */
+/** Reads the policies and the visible preview. Hidden policies are read once, as their tab counts them. */
 async function readPolicies(): Promise<void> {
   if (policiesInSight === null && policyList.peek() !== null) return;
   const name = policiesInSight?.preview ?? '';
