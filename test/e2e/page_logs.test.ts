@@ -1,4 +1,5 @@
 // Ways through a log in the page: to a time, from a found line or an event to what is around it, to what is wrong.
+import { writeFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
@@ -31,14 +32,18 @@ it.runIf(hasChromium)(
   BROWSER_TEST,
   async () => {
     const daemon = await withServices();
-    const cmd =
-      'seq -f "before %g" 1 1500; sleep 0.2; echo needle; sleep 0.2; seq -f "after %g" 1 1500; sleep 600';
-    await add(daemon, { name: 'long', cmd });
+    const { stateDir } = daemon;
+    const first = 'seq -f "before %g" 1 1500; sleep 0.2; echo needle; mkfifo wire; read line < wire';
+    await add(daemon, { name: 'long', cmd: `${first}; seq -f "after %g" 1 1500; sleep 600`, cwd: stateDir });
     const page = await openBerth(daemon, '#/logs?names=long&q=needle');
     await page.locator('.log-text mark').waitFor();
     expect(await page.locator('.log-line').count()).toBe(1);
     await page.locator('.log-time').click();
-    await inSight(page, 'before 1500', 'needle', 'after 1');
+    await inSight(page, 'before 1500', 'needle');
+    // It stays in sight while others follow.
+    await writeFile(`${stateDir}/wire`, 'go on\n');
+    await page.locator('.log-text', { hasText: /^after 1$/ }).waitFor();
+    await inSight(page, 'before 1500', 'needle');
     expect(await page.locator('.log-line[data-found]').allInnerTexts()).toEqual([
       expect.stringContaining('needle'),
     ]);

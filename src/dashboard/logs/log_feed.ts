@@ -111,7 +111,8 @@ export class LogFeed {
 
   /** Reads older lines and inserts them before the first one. */
   async readOlder(): Promise<void> {
-    const oldest = this.chunks[0]?.entries[0]?.at ?? this.selection.since;
+    const hasNone = this.chunks.length === 0 && this.pending.length === 0;
+    const oldest = hasNone ? this.selection.since : this.chunks[0]?.entries[0]?.at;
     if (this.older.peek() !== 'unknown' || !oldest || !this.isPastRead) return;
     this.older.value = 'searching';
     try {

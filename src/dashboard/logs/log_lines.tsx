@@ -62,13 +62,13 @@ function Chunk({ chunk, look }: { chunk: LineChunk; size: number; look: LineLook
   );
 }
 
-/** Follows the end of the list until a person scrolls up. */
+/** Follows the end of the list until a person scrolls up. One that starts elsewhere waits until one goes there. */
 function useEnd(feed: LogFeed, startsAtEnd: boolean) {
   const box = useRef<HTMLDivElement>(null);
   const lastTop = useRef(0);
   const [seen, setSeen] = useState({ top: 0, height: 600 });
   const [isAtEnd, setAtEnd] = useState(startsAtEnd);
-  const look = (): void => {
+  const look = (isScroll = false): void => {
     if (!box.current) return;
     const { scrollTop, clientHeight, scrollHeight } = box.current;
     setSeen((old) =>
@@ -76,10 +76,10 @@ function useEnd(feed: LogFeed, startsAtEnd: boolean) {
         ? old
         : { top: scrollTop, height: clientHeight },
     );
-    // Lines and sizes may change between a scroll and its event, but only a person scrolls up. An empty box
-    // has no end yet.
+    // Lines and sizes may change between a scroll and its event, but only a person scrolls up.
     const isNearEnd = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
-    if (isNearEnd && feed.count.peek() > 0) setAtEnd(true);
+    const mayFollow = startsAtEnd || (isScroll && scrollTop > lastTop.current);
+    if (isNearEnd && mayFollow) setAtEnd(true);
     else if (scrollTop < lastTop.current) setAtEnd(false);
     lastTop.current = scrollTop;
     if (scrollTop < SPARE_PX) void feed.readOlder();
@@ -125,7 +125,7 @@ interface LogLinesProps {
 /** The lines of `feed`. */
 export function LogLines({ feed, look, isWrapped, isPaused }: LogLinesProps) {
   const { box, seen, isAtEnd, look: onScroll, toEnd } = useEnd(feed, look.time === null);
-  const [countSeen, setCountSeen] = useState(0);
+  const [countSeen, setCountSeen] = useState<number | null>(null);
   const keepInPlace = useInserted(feed, box, look.time);
   const changes = feed.changes.value;
   const count = feed.count.value;
@@ -150,13 +150,13 @@ export function LogLines({ feed, look, isWrapped, isPaused }: LogLinesProps) {
   const end = chunks.reduce((sum, chunk) => sum + heightOf(chunk), 0);
   const top = isFollowing ? end - seen.height : seen.top;
   const range = chunksBetween(chunks, top - SPARE_PX, top + seen.height + SPARE_PX);
-  const missed = count - countSeen;
+  const missed = countSeen === null ? 0 : count - countSeen;
   return (
     <div class="log-frame">
       <section
         class="log-lines"
         ref={box}
-        onScroll={onScroll}
+        onScroll={() => onScroll(true)}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolled region is reached by the keyboard
         tabIndex={0}
         data-wrap={isWrapped}
