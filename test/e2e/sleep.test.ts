@@ -1,7 +1,7 @@
 // docs/reference.md "Sleep of services" on the real daemon: doors, sleep and wake, with real clients.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -450,4 +450,65 @@ it('a client that connects while the service is put to sleep is held', async () 
     expect(answers).toEqual(answers.map((_, index) => `echo ${index}`));
     await sleeping;
   }
+});
+
+it('a client waits through restarts and sleeps during a wake, and is reset when the service is stopped', async () => {
+  const daemon = await startDaemon();
+  const [port, db, folder, gate] = [freePort(), freePort(), newFolder(), join(newFolder(), 'gate')];
+  writeFileSync(join(folder, 'server.mjs'), SERVER);
+  const cmd = `until [ -e ${gate} ]; do sleep 0.02; done; exec node server.mjs`;
+  const spec = { name: 'web', cmd, cwd: folder, port, ready: `tcp://localhost:${port}` };
+  const sleep = { afterMinutes: 60 };
+  expect((await daemon.request('POST', '/v1/services', { ...spec, sleep })).status).toBe(201);
+  const below = { ...spec, name: 'db', port: db, ready: `tcp://localhost:${db}` };
+  expect((await daemon.request('POST', '/v1/services', { ...below, sleep })).status).toBe(201);
+  const anew = async (name: string, pid: number | null) =>
+    eventually(async () => {
+      const now = await service(daemon, name);
+      return now.status === 'starting' && now.pid !== null && now.pid !== pid && now.pid;
+    });
+  const wakeOf = async (name: string) => {
+    rmSync(gate, { force: true });
+    await post(daemon, '/v1/services/web/sleep');
+    const held = exchange(port, ['held']);
+    held.catch(() => undefined);
+    return { held, pid: await anew(name, null) };
+  };
+
+  const first = await wakeOf('web');
+  const ended = daemon.request('POST', '/v1/services/web/restart');
+  const second = await anew('web', first.pid);
+  const restarted = post(daemon, '/v1/services/web/restart');
+  const third = await anew('web', second);
+  writeFileSync(gate, '');
+  expect(await first.held).toBe('echo held');
+  expect(await service(daemon, 'web')).toMatchObject({ status: 'running', pid: third });
+  await restarted;
+  expect((await ended).body.code).toBe('start_failed');
+  await eventually(async () => (await history(daemon)).at(-1) === 'web woke');
+
+  const put = await wakeOf('web');
+  await post(daemon, '/v1/services/web/sleep');
+  await anew('web', put.pid);
+  writeFileSync(gate, '');
+  expect(await put.held).toBe('echo held');
+  await eventually(async () => (await history(daemon)).at(-1) === 'web woke');
+  expect((await history(daemon)).slice(-4)).toEqual(
+    ['slept', 'slept', 'started', 'woke'].map((t) => `web ${t}`),
+  );
+
+  // The service below is restarted during the wake of the one above.
+  await daemon.request('POST', '/v1/services', { ...spec, sleep, dependsOn: ['db'] });
+  const lower = await wakeOf('db');
+  const again = post(daemon, '/v1/services/db/restart');
+  await anew('db', lower.pid);
+  writeFileSync(gate, '');
+  expect(await lower.held).toBe('echo held');
+  await again;
+
+  const last = await wakeOf('web');
+  await post(daemon, '/v1/services/web/stop');
+  await expect(last.held).rejects.toMatchObject({ code: 'ECONNRESET' });
+  expect(await refused(port)).toBe(true);
+  expect(await status(daemon, 'web')).toBe('stopped');
 });

@@ -31,6 +31,7 @@ import { explainService } from './explain.ts';
 import { FileWatch } from './file_watch.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
+import { Restarts } from './restarts.ts';
 import type { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
 import {
@@ -58,8 +59,7 @@ class SupervisedService implements SupervisedParts {
   readonly files: FileWatch;
   readonly agent: AgentState;
   readonly requests: AgentRequests;
-  /** The restart whose stop is under way. */
-  private restarting: Promise<StartReply> | null = null;
+  private readonly restarts: Restarts;
   /** Cancels the pending end of an actor whose service is not registered. */
   private cancelEnd = (): void => {};
   /** The command, if this actor is one instead of a service. */
@@ -80,6 +80,7 @@ class SupervisedService implements SupervisedParts {
     this.session = createSession(this, config);
     this.life = createLife(this, config);
     this.machine = new ServiceMachine(name, this.life, effects);
+    this.restarts = new Restarts(this.machine);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles(config);
     const { life, session } = this;
@@ -114,7 +115,7 @@ class SupervisedService implements SupervisedParts {
   stop({ graceMs, last = false }: MessageOf<ServiceProtocol, 'stop'>): Promise<StopReply> {
     this.life.registered();
     if (last) this.machine.close('the daemon is shutting down');
-    this.restarting = null;
+    this.restarts.cancel();
     this.files.release();
     if (this.session.isKept) {
       const kept = last ? this.session.suspend() : this.session.ended();
@@ -130,7 +131,7 @@ class SupervisedService implements SupervisedParts {
       });
   }
 
-  /** Starts the service; a wake first waits for a stop under way. */
+  /** Starts the service. A wake first waits for a stop under way, and continues through restarts. */
   start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
     const { wake = false, awake = false, force = false, slot } = message;
     if (slot !== undefined) return this.tasks.atSlot(message, slot);
@@ -143,13 +144,17 @@ class SupervisedService implements SupervisedParts {
       if (wake) this.door.waking();
       return message.ifChanged ? this.tasks.ifChanged(message) : this.machine.start(message);
     };
-    if (!wake || state.phase !== 'stopping') return begin();
-    return tolerateFailure(state.stop.promise, () => null).then(begin);
+    if (!wake) return begin();
+    return this.restarts.wake(async () => {
+      const { state: now } = this.life.snapshot();
+      if (now.phase === 'stopping') await tolerateFailure(now.stop.promise, () => null);
+      return begin();
+    });
   }
 
   sleep({ force = false }: MessageOf<ServiceProtocol, 'sleep'>): Promise<SleepReply> {
     const { spec } = this.life.registered();
-    this.restarting = null;
+    this.restarts.cancel();
     return spec.agent ? this.session.sleep(force) : this.door.sleep();
   }
 
@@ -161,34 +166,17 @@ class SupervisedService implements SupervisedParts {
     return true;
   }
 
-  /**
-   * Stops the service, then starts it. A second restart joins the first until the first one's start begins.
-   */
-  restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
+  /** Stops the service, then starts it. */
+  restart(message: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
     this.life.registered();
-    if (this.restarting) return this.restarting;
-    this.files.beforeRestart();
-    const stopping = (async () => this.machine.stop(graceMs))();
-    const restarting = stopping.then(
-      () => {
-        if (this.restarting !== restarting)
-          throw fail('start_failed', `${this.name} was stopped during its restart`);
-        this.restarting = null;
-        return this.machine.start({ timeoutMs, wait: true });
-      },
-      (error: unknown) => {
-        this.restarting = null;
-        throw error;
-      },
-    );
-    this.restarting = restarting;
-    return restarting;
+    if (!this.restarts.isStopping) this.files.beforeRestart();
+    return this.restarts.restart(message);
   }
 
   /** Stops the service and deletes its logs. The actor ends soon, unless the service is registered again. */
   async retire(graceMs: number | null): Promise<null> {
     const reopen = this.machine.close('it is being removed');
-    this.restarting = null;
+    this.restarts.cancel();
     this.files.release();
     try {
       await this.door.forget();

@@ -55,6 +55,9 @@ export class ServiceDoor {
   private sleeping: Promise<SleepReply> | null = null;
   /** A client is waiting for the end of the process being stopped. */
   private isKnocked = false;
+  /** A wake has been requested for a waiting client, and the service has been put to sleep since. */
+  private isWakeAsked = false;
+  private isSleepAsked = false;
   /** Since when the service has been waking; `at` in epoch milliseconds, as its run keeps it. */
   private wakingSince: { at: number; monotonic: number } | null = null;
   private innerPort: number | null = null;
@@ -152,6 +155,7 @@ export class ServiceDoor {
       throw fail('sleep_refused', `${name} has no \`sleep\`, so nothing would wake it`, {
         hint: 'Register it with sleep: {afterMinutes: 15} (in berth.yaml, `sleep: {after: 15m}`), or stop it.',
       });
+    this.isSleepAsked = true;
     // In a later turn, because `follow` asks whether a sleep is under way.
     this.sleeping ??= Promise.resolve()
       .then(() => this.sleepNow())
@@ -191,12 +195,16 @@ export class ServiceDoor {
     if (this.isAsleep(state, end)) this.wakingSince ??= { at: clock.now(), monotonic: clock.monotonic() };
   }
 
-  /** The wake requested for a client has failed, so its connection is not held any longer. */
+  /**
+   * The wake requested for a client has failed, so its connection is not held any longer. After a sleep it
+   * is, and the door asks for the next wake while the client waits.
+   */
   wakeFailed(): null {
     const { context, name } = this.options;
     this.isKnocked = false;
     this.wakingSince = null;
-    context.ref(`door:${name}`).tell('refuse', {});
+    this.isWakeAsked = false;
+    if (!this.isSleepAsked) context.ref(`door:${name}`).tell('refuse', {});
     return null;
   }
 
@@ -214,6 +222,7 @@ export class ServiceDoor {
     if (!this.row) return;
     this.row = null;
     this.isKnocked = false;
+    this.isSleepAsked = false;
     await tolerateFailure(table.remove(name), () => undefined);
     onChanged();
   }
@@ -242,6 +251,7 @@ export class ServiceDoor {
     const { state, end } = known();
     const reply = { name, status: 'sleeping' } as const;
     if (this.isAsleep(state, end)) return reply;
+    this.wakingSince = null;
     const before = this.row;
     const hasRun = 'run' in state;
     const after = hasRun ? state.run.id : (end?.run ?? null);
@@ -268,6 +278,7 @@ export class ServiceDoor {
     if (state.phase === 'running') {
       const { run } = state;
       this.isKnocked = false;
+      this.isWakeAsked = false;
       this.wakingSince = null;
       // The daemon was killed between the decision and the stop.
       if (this.isAsleepAfter(run.id) && !this.sleeping) this.inBackground(this.sleep());
@@ -275,6 +286,8 @@ export class ServiceDoor {
     if (state.phase !== 'idle' || !this.isKnocked) return;
     this.isKnocked = false;
     this.waking();
+    if (!this.isWakeAsked) this.isSleepAsked = false;
+    this.isWakeAsked = true;
     context.ref('groups').tell('knocked', { name });
   }
 

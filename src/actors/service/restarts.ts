@@ -1,0 +1,74 @@
+// The restart of one service that is under way, and the wakes that continue through it.
+import { fail } from '../../protocol/errors.ts';
+import type { ServiceProtocol, StartReply } from '../../protocol/service.ts';
+import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import type { ServiceMachine } from './machine.ts';
+
+interface Restart {
+  /** Settles once the start has begun or been given up. */
+  stopped: Promise<unknown>;
+  reply: Promise<StartReply>;
+}
+
+export class Restarts {
+  private readonly machine: ServiceMachine;
+  /** The restart whose stop is under way. */
+  private current: Restart | null = null;
+  /** The last restart; null: a stop or a sleep came after it. */
+  private last: Restart | null = null;
+
+  constructor(machine: ServiceMachine) {
+    this.machine = machine;
+  }
+
+  get isStopping(): boolean {
+    return this.current !== null;
+  }
+
+  /** For a stop or a sleep, which overrides a restart under way. */
+  cancel(): void {
+    this.current = null;
+    this.last = null;
+  }
+
+  /**
+   * Stops the service, then starts it. A second restart joins the first until the first one's start begins.
+   */
+  restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
+    if (this.current) return this.current.reply;
+    const stopping = (async () => this.machine.stop(graceMs))();
+    const reply = stopping.then(
+      () => {
+        if (this.current !== restart) throw this.cancelled();
+        this.current = null;
+        return this.machine.start({ timeoutMs, wait: true });
+      },
+      (error: unknown) => {
+        if (this.current === restart) this.current = null;
+        throw error;
+      },
+    );
+    const restart = { stopped: tolerateFailure<unknown, null>(stopping, () => null), reply };
+    this.current = restart;
+    this.last = restart;
+    return reply;
+  }
+
+  /** A wake: `attempt` joins a restart under way, and is repeated if a restart ends what it waits for. */
+  async wake(attempt: () => Promise<StartReply>): Promise<StartReply> {
+    for (;;) {
+      const { current, last } = this;
+      if (current) await current.stopped;
+      if (current && !this.last) throw this.cancelled();
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!isFailure(error) || !this.last || this.last === last) throw error;
+      }
+    }
+  }
+
+  private cancelled() {
+    return fail('start_failed', `${this.machine.name} was stopped during its restart`);
+  }
+}
