@@ -1,6 +1,10 @@
 // The lines of a .gitignore, as git reads them. The only file that imports ignore.
-import { relative } from 'node:path';
+import { existsSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import ignore, { type Ignore } from 'ignore';
+import { readTextFile } from '../settings/state_files.ts';
+
+export const IGNORE_FILE = '.gitignore';
 
 /** The package caches every path it has checked, so it is recreated after this many. */
 const MAX_REMEMBERED = 20_000;
@@ -40,4 +44,23 @@ export function isIgnored(rules: readonly IgnoreRules[], path: string, isFolder:
     if (verdict !== null) return verdict === 'ignored';
   }
   return false;
+}
+
+/** The rules of the ignore file in `folder`; without one that can be read, none. */
+export function rulesIn(folder: string): IgnoreRules {
+  try {
+    return new IgnoreRules(folder, readTextFile(join(folder, IGNORE_FILE)));
+  } catch {
+    return new IgnoreRules(folder, '');
+  }
+}
+
+/** The rules of every ignore file from the folder of the repository down to above `root`. */
+export function rulesAbove(root: string): IgnoreRules[] {
+  const folders: string[] = [];
+  for (let folder = root; !existsSync(join(folder, '.git')); folder = dirname(folder)) {
+    if (dirname(folder) === folder) return [];
+    folders.unshift(dirname(folder));
+  }
+  return folders.map(rulesIn);
 }

@@ -92,6 +92,12 @@ export const PLATFORM_PARTS: readonly PlatformPart[] = [
     isHere: () => existsSync('/proc/thread-self'),
   },
   {
+    name: 'the table of mounts in /proc',
+    adapter: 'src/adapters/answering_path.ts',
+    without: 'A file system that does not answer hangs what uses its paths.',
+    isHere: () => existsSync('/proc/self/mountinfo'),
+  },
+  {
     name: 'the users of a container in /proc',
     adapter: 'src/settings/trusted_path.ts',
     without:

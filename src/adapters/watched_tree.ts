@@ -9,8 +9,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WatchRequest, WatchState } from '../protocol/watcher.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { WATCH } from '../settings/limits.ts';
-import { readTextFile } from '../settings/state_files.ts';
-import { IgnoreRules, isIgnored } from './ignore_rules.ts';
+import { servedMounts, unansweredReason } from './answering_path.ts';
+import { IGNORE_FILE, IgnoreRules, isIgnored, rulesAbove, rulesIn } from './ignore_rules.ts';
 import { type PathGlob, pathGlob } from './path_globs.ts';
 
 export interface WatchedTreeOptions extends Omit<WatchRequest, 'service'> {
@@ -29,7 +29,6 @@ const ALWAYS_IGNORED = [
   ...['.git/', '.hg/', '.svn/', '.jj/', 'node_modules/', '__pycache__/', '.berth/'],
   ...['*~', '.#*', '*.sw[a-p]', '4913', '.DS_Store'],
 ].join('\n');
-const IGNORE_FILE = '.gitignore';
 
 /** How long to gather events before the files are examined. */
 const GATHER_MS = 10;
@@ -68,25 +67,6 @@ const statOf = (path: string): Stats | undefined => {
   }
 };
 
-function linesOf(path: string): string {
-  try {
-    return readTextFile(path);
-  } catch {
-    return '';
-  }
-}
-
-/** The rules of every .gitignore from the folder of the repository down to above `root`. */
-function rulesAbove(root: string): IgnoreRules[] {
-  const folders: string[] = [];
-  for (let folder = root; ; folder = dirname(folder)) {
-    if (statOf(join(folder, '.git'))) break;
-    if (dirname(folder) === folder) return [];
-    folders.unshift(dirname(folder));
-  }
-  return folders.map((folder) => new IgnoreRules(folder, linesOf(join(folder, IGNORE_FILE))));
-}
-
 /** The text of a refusal by the system. */
 function refusalText(code: string, folders: number): string {
   const setting = code === 'ENOSPC' ? 'fs.inotify.max_user_watches' : 'fs.inotify.max_user_instances';
@@ -105,6 +85,9 @@ export class WatchedTree {
   /** The watch above each root that does not exist. */
   private readonly anchors = new Map<string, FSWatcher>();
   private folders = 0;
+  /** Mounts of file systems that may not answer, and those that did not at the last walk. */
+  private mounts: ReadonlySet<string> = new Set();
+  private readonly unanswered = new Set<string>();
   private refusal: string | null = null;
   private isClosed = false;
   /** Names with events, by folder; '' for the folder itself. */
@@ -163,8 +146,17 @@ export class WatchedTree {
   private async walkAll(since: number | null): Promise<void> {
     if (this.isClosed) return;
     this.refusal = null;
-    for (const path of new Set(this.globs.map(({ root }) => root))) await this.openRoot(path, since);
+    this.unanswered.clear();
+    this.mounts = servedMounts();
+    for (const path of new Set(this.globs.map(({ root }) => root)))
+      if (await this.doesAnswer(path)) await this.openRoot(path, since);
     this.tellState();
+  }
+
+  private async doesAnswer(path: string): Promise<boolean> {
+    const reason = await unansweredReason(path, { mounts: this.mounts });
+    if (reason !== null) this.refusal ??= `${reason}: it is not watched`;
+    return reason === null;
   }
 
   /** Reads every folder again. Changes made meanwhile are noticed by their time. */
@@ -252,6 +244,8 @@ export class WatchedTree {
     const waiting = [top];
     let began = clock.monotonic();
     for (let folder = waiting.pop(); folder && !this.isClosed; folder = waiting.pop()) {
+      for (const mount of this.mounts)
+        if (dirname(mount) === folder.path && !(await this.doesAnswer(mount))) this.unanswered.add(mount);
       waiting.push(...this.read(folder, since));
       if (clock.monotonic() - began < SLICE_MS) continue;
       await nextTurn();
@@ -268,13 +262,12 @@ export class WatchedTree {
       // It is gone, or cannot be read.
       return [];
     }
-    const ownLines = entries.some(({ name }) => name === IGNORE_FILE)
-      ? [new IgnoreRules(folder.path, linesOf(join(folder.path, IGNORE_FILE)))]
-      : [];
+    const ownLines = entries.some(({ name }) => name === IGNORE_FILE) ? [rulesIn(folder.path)] : [];
     folder.rules = [...folder.rules, ...ownLines];
     const found: Folder[] = [];
     for (const entry of entries) {
       const path = join(folder.path, entry.name);
+      if (this.unanswered.has(path)) continue;
       if (entry.isDirectory()) {
         const child = this.addFolder(folder, entry.name, statOf(path));
         if (child) found.push(child);

@@ -15,6 +15,7 @@ import type { ServiceConfig } from '../actors/service/service_parts.ts';
 import { StateDrawings } from '../actors/service/state_drawings.ts';
 import { stacksActor } from '../actors/stacks/stacks.ts';
 import { statsActor } from '../actors/stats/stats.ts';
+import { unansweredReason } from '../adapters/answering_path.ts';
 import { holdOutput } from '../adapters/host/hold_output.ts';
 import type { InputHashTask } from '../adapters/input_hash.ts';
 import { pendingPipe } from '../adapters/pipes.ts';
@@ -25,6 +26,7 @@ import { openDaemonStore } from '../adapters/storage/daemon_store.ts';
 import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sealed_environment.ts';
 import { UsageHistory } from '../adapters/usage_history.ts';
 import { SERVICE_PREFIX } from '../protocol/address.ts';
+import { fail } from '../protocol/errors.ts';
 import type { Clock, Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { AGENT } from '../settings/agent_limits.ts';
@@ -44,7 +46,11 @@ import { runThread } from './thread_instance.ts';
 function inputHasher(node: Node): (task: InputHashTask) => Promise<string> {
   const jobs = createJobPool({ threads: TASK.hashThreads, deadlineMs: TASK.hashTimeoutMs });
   node.scope.defer(() => jobs.close());
-  return (task) => jobs.run('hashInputs', task);
+  return async (task) => {
+    const unanswered = await unansweredReason(task.cwd);
+    if (unanswered !== null) throw fail('start_failed', unanswered);
+    return jobs.run('hashInputs', task);
+  };
 }
 
 /** Draws terminals in job threads, and reads the states of agents from them. */

@@ -1,5 +1,6 @@
 // Common parts of both ways to start a process: with FIFOs (spawn_piped.ts) and in a terminal (pty.ts).
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
+import { unansweredReason } from '../adapters/answering_path.ts';
 import type { LogStream } from '../logs/format.ts';
 import { fail } from '../protocol/errors.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
@@ -41,7 +42,12 @@ export function spawnFailure(name: string, error: unknown): Failure {
  * Fails start_failed when the directory or the shell is missing, because the system's ENOENT does not say
  * which.
  */
-export function checkStartable({ service: name, cwd }: Pick<SpawnRequest, 'service' | 'cwd'>): void {
+export async function checkStartable({
+  service: name,
+  cwd,
+}: Pick<SpawnRequest, 'service' | 'cwd'>): Promise<void> {
+  const unanswered = await unansweredReason(cwd);
+  if (unanswered !== null) throw startFailed(name, `its working directory ${unanswered}`);
   let place: Stats | undefined;
   try {
     place = statSync(cwd, { throwIfNoEntry: false });

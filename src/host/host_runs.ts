@@ -159,7 +159,7 @@ export class HostRuns {
     const { service: name, run, port, memo, pty, limits } = request;
     checkName(name);
     checkName(run);
-    checkStartable(request);
+    await checkStartable(request);
     const cgroup = limits ? groups.make(run, limits) : null;
     const intent: LedgerRow = {
       service: name,

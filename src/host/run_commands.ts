@@ -2,6 +2,7 @@
 // working directory and environment, in a session of their own. Their processes carry a mark of their own, so
 // that they are never taken for the service's, and can be found whatever happens to this host.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { unansweredReason } from '../adapters/answering_path.ts';
 import { processRow } from '../adapters/process/process_table.ts';
 import type { RunRoot } from '../adapters/process/process_tree.ts';
 import type { ExecReport, SpawnRequest } from '../protocol/host.ts';
@@ -54,9 +55,11 @@ export class RunCommands {
 
   /** Runs a command, after any one under way. Fails start_failed. */
   async run(request: RunCommandRequest): Promise<ExecReport> {
-    const { run } = request;
+    const { run, service, setting } = request;
     const before = () => this.running.get(run)?.done ?? this.killing.get(run);
     for (let other = before(); other; other = before()) await other.catch(() => undefined);
+    const unanswered = await unansweredReason(setting.cwd);
+    if (unanswered !== null) throw startFailed(service, `its working directory ${unanswered}`);
     this.used.add(run);
     return this.start(request);
   }

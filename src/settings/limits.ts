@@ -53,6 +53,11 @@ export const TEXT_FILE = {
   maxTomlDepth: 16,
 } as const;
 
+/** The files of users: docs/reference.md "File systems that do not answer". */
+export const FILE_SYSTEM = {
+  answerMs: 2_000,
+} as const;
+
 /** Services: docs/reference.md "Fields of a service", "Numeric limits and defaults". */
 export const SERVICE = {
   defaultStartTimeoutMs: 30_000,

@@ -188,7 +188,7 @@ export class ServiceEffects {
     const stored = isSealed(known) ? (this.stored() ?? known) : known;
     if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     const { spec, ports } = await this.filled(stored.spec);
-    const fromFiles = envFileRows(spec);
+    const fromFiles = await envFileRows(spec);
     if (last && !last.whole)
       await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const { port } = run.metadata;

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { closeSync, constants, fstatSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
+import { unansweredReason } from '../../adapters/answering_path.ts';
 import { fail } from '../../protocol/errors.ts';
 import { ENV_KEY_PATTERN } from '../../protocol/names.ts';
 import type { ServiceSpec } from '../../protocol/service.ts';
@@ -37,10 +38,14 @@ function rowsOf(path: string): [key: string, value: string][] {
 }
 
 /** The variables of all files of a service; later files win. Fails start_failed. */
-export function envFileRows({ cwd, envFile, name }: ServiceSpec): [key: string, value: string][] {
-  return envFile.flatMap((file) => {
+export async function envFileRows({ cwd, envFile, name }: ServiceSpec): Promise<[string, string][]> {
+  const rows: [key: string, value: string][] = [];
+  for (const file of envFile) {
     try {
-      return rowsOf(resolve(cwd, file));
+      const path = resolve(cwd, file);
+      const unanswered = await unansweredReason(path);
+      if (unanswered !== null) throw new Error(unanswered);
+      rows.push(...rowsOf(path));
     } catch (error) {
       const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
       const reason = isMissing
@@ -50,5 +55,6 @@ export function envFileRows({ cwd, envFile, name }: ServiceSpec): [key: string, 
         hint: 'Fix what the message names, then start it again.',
       });
     }
-  });
+  }
+  return rows;
 }

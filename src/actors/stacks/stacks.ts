@@ -1,7 +1,7 @@
 // State: the record of every stack as it is on disk. Rebuilt from: the store.
-import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
+import { unansweredReason } from '../../adapters/answering_path.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import { DependencyOrder, reverseDependencies, walkInOrder } from '../../protocol/dependency_order.ts';
@@ -70,8 +70,8 @@ class Stacks {
 
   claim(claim: StackClaim): DeferredReply<{ stack: StoredStack; created: boolean }> {
     return this.context.turn(CLAIMS, async () => {
-      const known = this.recordOf(claim);
-      const name = known?.name ?? claim.name ?? this.freeName(claim);
+      const known = await this.recordOf(claim);
+      const name = known?.name ?? claim.name ?? (await this.freeName(claim));
       this.refuseIfRemoving(name);
       const { project, path, worktree, branch } = claim;
       if (known && known.branch === branch) return { stack: known, created: false };
@@ -140,7 +140,7 @@ class Stacks {
     if (this.store.table('ends').get(name)?.status === 'completed') return;
     const { spec } = await this.registry().ask('specOf', { name });
     // The folder may have been removed before the stack.
-    if (spec && !existsSync(spec.cwd)) {
+    if (spec && (await isGone(spec.cwd))) {
       const input = { ...spec, cwd: homedir(), env: null };
       await this.registry().ask('register', { input });
     }
@@ -167,36 +167,38 @@ class Stacks {
   }
 
   /** The record of the same place. Fails name_in_use when the chosen name is that of another folder. */
-  private recordOf({ project, path, name }: StackClaim): StoredStack | undefined {
+  private async recordOf({ project, path, name }: StackClaim): Promise<StoredStack | undefined> {
     if (name === null) {
       const ours = (stack: StoredStack) => stack.path === path && stack.project === project && !stack.isNamed;
       return [...this.stacks.values()].find(ours);
     }
     const found = this.stacks.get(name);
-    if (found && !this.isFree(name, path))
+    if (found && !(await this.isFree(name, path)))
       throw fail('name_in_use', `${name} is the stack of the folder ${found.path}`);
     return found?.path === path ? found : undefined;
   }
 
-  private freeName(claim: StackClaim): string {
+  private async freeName(claim: StackClaim): Promise<string> {
     const names = stackNames(claim);
-    const free = names.find((name) => this.isFree(name, claim.path));
-    if (free !== undefined) return free;
+    for (const name of names) if (await this.isFree(name, claim.path)) return name;
     throw fail('name_in_use', `${names.join(', ')} are the stacks of other folders`);
   }
 
   /** A folder that has been removed no longer holds its name. */
-  private isFree(name: string, path: string): boolean {
+  private async isFree(name: string, path: string): Promise<boolean> {
     const found = this.stacks.get(name);
-    return !found || found.path === path || !existsSync(found.path);
+    return !found || found.path === path || isGone(found.path);
   }
 }
 
-const isGone = (path: string): Promise<boolean> =>
-  stat(path).then(
+/** Whether a folder was removed. Nothing is known of one whose file system does not answer. */
+async function isGone(path: string): Promise<boolean> {
+  if ((await unansweredReason(path)) !== null) return false;
+  return stat(path).then(
     () => false,
     () => true,
   );
+}
 
 /** Owns the records of stacks: docs/reference.md "Stacks". */
 export const stacksActor = actor<StacksProtocol, StacksConfig>('stacks', (context, config) => {

@@ -62,7 +62,7 @@ function Chunk({ chunk, look }: { chunk: LineChunk; size: number; look: LineLook
   );
 }
 
-/** Follows the end until a person scrolls up. A list that starts elsewhere waits until a person goes there. */
+/** Follows the end until a person scrolls up. A list that starts elsewhere waits until they go there. */
 function useEnd(feed: LogFeed, startsAtEnd: boolean) {
   const box = useRef<HTMLDivElement>(null);
   const lastTop = useRef(0);
