@@ -9,9 +9,10 @@ import {
   processRow,
   processTable,
 } from '../adapters/process/process_table.ts';
-import { runMarkInEnviron } from '../adapters/process/process_tree.ts';
+import { runMarkInEnviron, variableInEnviron } from '../adapters/process/process_tree.ts';
 import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
 import { hasCommand, isNotified } from '../protocol/checks.ts';
+import { SERVICE_NAME_PATTERN } from '../protocol/names.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { FIFO_KINDS, type Fifos } from './fifo.ts';
 import { endMark, type HostRun, isSignalName, startMark, UNKNOWN_OUTCOME } from './host_run.ts';
@@ -73,13 +74,39 @@ function identifyUnknownPids({ clock, ledger, logWriters }: AdoptRunsConfig): vo
   }
 }
 
-/** Removes the FIFOs of all runs except those of `keep`. */
-function sweepFifos(fifos: Fifos, keep: ReadonlySet<string>): void {
-  const runs = readdirSync(fifos.folder).flatMap((file) => {
+/** The runs that have FIFOs. */
+function runsWithFifos({ folder }: Fifos): Set<string> {
+  const runs = readdirSync(folder).flatMap((file) => {
     const [run = '', kind = ''] = file.split('.');
     return FIFO_KINDS.some((known) => known === kind) ? [run] : [];
   });
-  for (const run of new Set(runs)) if (!keep.has(run)) fifos.remove(run);
+  return new Set(runs);
+}
+
+/**
+ * Adds rows for the runs that a damaged ledger has lost: their FIFOs are in this state directory, and their
+ * processes carry their marks. What the daemon had noted about them is unknown.
+ */
+function recoverLostRows({ boot, clock, fifos, ledger }: AdoptRunsConfig): void {
+  const lost = [...runsWithFifos(fifos)].filter((run) => !ledger.rows.has(run));
+  if (lost.length === 0) return;
+  const leaders = leadersByRun();
+  for (const run of lost) {
+    const { pid, startTicks } = leaders.get(run) ?? {};
+    const environ = pid === undefined ? undefined : environOf(pid);
+    const service = environ && variableInEnviron(environ, 'BERTH_SERVICE=');
+    if (pid === undefined || startTicks === undefined) continue;
+    if (!service || !SERVICE_NAME_PATTERN.test(service)) continue;
+    const port = Number(variableInEnviron(environ, 'PORT='));
+    const memo = { revision: 0, port, ready: null, passed: true, deadline: null, restarts: 0 };
+    const process = { pid, startTicks, startedAt: clock.now(), boot, pty: false };
+    ledger.put({ ...process, service, run, port, memo, stop: null, end: null });
+  }
+}
+
+/** Removes the FIFOs of all runs except those of `keep`. */
+function sweepFifos(fifos: Fifos, keep: ReadonlySet<string>): void {
+  for (const run of runsWithFifos(fifos)) if (!keep.has(run)) fifos.remove(run);
 }
 
 /** Resumes reading, and watches until the process has ended. */
@@ -144,6 +171,7 @@ function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void
 export function adoptRuns(config: AdoptRunsConfig): void {
   const { ledger, logWriters, runs, boot, fifos, groups } = config;
   identifyUnknownPids(config);
+  recoverLostRows(config);
   const rows = [...ledger.rows.values()];
   const living = new Set(rows.filter((row) => !row.end).map((row) => row.run));
   sweepFifos(fifos, living);

@@ -568,6 +568,27 @@ test('a host that was killed, and then its folder removed, has its runs adopted'
   expect((await second.host.ask('runs', {})).runs).toMatchObject([{ pid, end: null }]);
 });
 
+test.each([
+  ['emptied', () => ''],
+  ['cut in half', (text: string) => text.slice(0, text.length / 2)],
+  ['replaced by rubbish', () => 'rubbish'],
+])('a ledger that was %s is made anew from the marks of the processes', async (_, damage) => {
+  const stateDir = newState();
+  const ledger = join(stateDir, 'host', 'ledger');
+  const first = await connectDaemon(stateDir);
+  const cmd = 'while :; do echo $BERTH_RUN; sleep 0.05; done';
+  const runs = [await first.spawn('one', cmd), await first.spawn('two', cmd)];
+  await killHost(first);
+  writeFileSync(ledger, damage(readFileSync(ledger, 'utf8')));
+  const second = await connectDaemon(stateDir);
+  const expected = ['one', 'two'].map((service, at) => ({ service, pid: must(runs[at]).pid, end: null }));
+  const found = (await second.host.ask('runs', {})).runs;
+  expect(found.toSorted((a, b) => (a.service < b.service ? -1 : 1))).toMatchObject(expected);
+  const before = second.tail('two').length;
+  await eventually(() => second.tail('two').length > before);
+  for (const run of runs) expect(await second.stop(run)).toMatchObject({ left: [] });
+});
+
 test('the folder of the pipes is made anew, and no name leads out of the folders', async () => {
   const stateDir = newState();
   const { host, spawn: start } = await connectDaemon(stateDir);

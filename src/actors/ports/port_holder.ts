@@ -1,6 +1,7 @@
 // The holder of a port, in the words of the port.conflict event: docs/reference.md "Ports and conflicts".
 import { isLocalAddress, type ListeningSocket, mayServe } from '../../adapters/process/listeners.ts';
 import { environOf, type ProcessRow, processRow } from '../../adapters/process/process_table.ts';
+import { runMarkInEnviron, variableInEnviron } from '../../adapters/process/process_tree.ts';
 import { socketHolder, treeHasOpen } from '../../adapters/process/socket_holder.ts';
 import { userName } from '../../adapters/process/users.ts';
 import type { LedgerRun } from '../../protocol/host.ts';
@@ -104,10 +105,9 @@ function lineOf(row: ProcessRow): ProcessRow[] {
  */
 function markIn(line: readonly ProcessRow[]): ServiceMark | null {
   for (const { pid } of line) {
-    const entries = environOf(pid)?.toString('latin1').split('\0');
-    const textOf = (key: string) => entries?.find((entry) => entry.startsWith(key))?.slice(key.length);
-    const service = textOf('BERTH_SERVICE=');
-    if (service !== undefined) return { name: service, run: textOf('BERTH_RUN=') ?? '' };
+    const environ = environOf(pid);
+    const name = environ && variableInEnviron(environ, 'BERTH_SERVICE=');
+    if (name) return { name, run: runMarkInEnviron(environ) ?? '' };
   }
   return null;
 }

@@ -30,12 +30,15 @@ const KTHREADD_PID = 2;
 const RUN_MARK = 'BERTH_RUN=';
 
 /** The run that an environment is marked with; null if none. */
-export function runMarkInEnviron(environ: Buffer): string | null {
-  let at = environ.indexOf(RUN_MARK);
-  while (at > 0 && environ[at - 1] !== 0) at = environ.indexOf(RUN_MARK, at + 1);
+export const runMarkInEnviron = (environ: Buffer): string | null => variableInEnviron(environ, RUN_MARK);
+
+/** The value of a variable in an environment as the system shows it; `assignment` is its name with `=`. */
+export function variableInEnviron(environ: Buffer, assignment: string): string | null {
+  let at = environ.indexOf(assignment);
+  while (at > 0 && environ[at - 1] !== 0) at = environ.indexOf(assignment, at + 1);
   if (at < 0) return null;
   const end = environ.indexOf(0, at);
-  return environ.toString('latin1', at + RUN_MARK.length, end < 0 ? environ.length : end);
+  return environ.toString('latin1', at + assignment.length, end < 0 ? environ.length : end);
 }
 
 interface KnownProcess {
