@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { berth, cleanEnv, daemonOf, folder, type Ran } from '../cli/berth_process.ts';
+import { BIN } from '../kit/built_program.ts';
 import { eventually } from '../kit/eventually.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { send } from '../kit/http_request.ts';
@@ -236,6 +237,17 @@ describe('the hooks of a stack', () => {
     const lines = () => (existsSync(done) ? readFileSync(done, 'utf8').split('\n').filter(Boolean) : []);
     return { daemon, path, write, run, lines, goOn: () => writeFileSync(`${done}.go`, '') };
   }
+
+  it('cannot wait for themselves by calling berth up', async () => {
+    const { daemon, run, write } = await withHooks('true');
+    const variables = `BERTH_STATE_DIR=${daemon.stateDir} BERTH_CONFIG=${daemon.configFile}`;
+    write(`${variables} ${process.execPath} ${BIN} up`);
+    expect(await run('up')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('the hook create runs this command, which waits for the hook'),
+    });
+    expect((await run('ps')).stdout).not.toContain('running');
+  });
 
   it('run once, before its first start and after its last stop, although the folder is gone by then', async () => {
     const { run, path, lines } = await withHooks('echo create ${slug} | tee -a DONE');

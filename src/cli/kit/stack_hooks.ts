@@ -5,6 +5,7 @@ import type { ServiceDetail } from '../../client/records.ts';
 import type { Project } from '../../project/read_project.ts';
 import { HOOKS, nameInStack } from '../../protocol/stacks.ts';
 import type { CommandContext } from './context.ts';
+import { CommandError } from './exit_codes.ts';
 import { createProgress } from './progress.ts';
 import { hooksInStack } from './project_stack.ts';
 import { registerService } from './registration_diff.ts';
@@ -39,6 +40,11 @@ export async function runCreateHook(
   if (!hooks.some(({ name }) => name === HOOKS.create)) return;
   const name = nameInStack(stack, HOOKS.create);
   if ((await whileRegistered(name, client.service(name))).status === 'completed') return;
+  if (process.env['BERTH_SERVICE'] === name)
+    throw new CommandError(
+      'the hook create runs this command, which waits for the hook',
+      'Take `berth up` out of the hook: the services start after it.',
+    );
   const progress = createProgress(context.out);
   const removeInterrupt = context.onInterrupt(() => {
     progress.stop();
