@@ -6,6 +6,7 @@ import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { newFolder } from '../kit/daemon.ts';
 
@@ -171,4 +172,13 @@ describe('the compiled code of the build', () => {
     });
     expect(readdirSync(packages)).toEqual(['kept']);
   });
+});
+
+it('the dashboard loads at most 250 KiB of compressed script before a terminal is opened', () => {
+  const scripts = readdirSync(join(DIST, 'dashboard')).filter(
+    (name) => name.endsWith('.js') && name !== 'terminal.js',
+  );
+  expect(scripts).toContain('page.js');
+  const sizes = scripts.map((name) => gzipSync(readFileSync(join(DIST, 'dashboard', name))).length);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(250 * 1_024);
 });

@@ -65,6 +65,14 @@ it.runIf(hasChromium)(
     await page.locator('.preview-row[data-name]').first().getByText('policy:nights').waitFor();
     expect(await page.evaluate('location.hash')).toContain('policy=nights');
     await page.getByRole('button', { name: /^workloads/ }).click();
+    const own = () => askCloud(daemon, 'GET', '/k8s/workloads?limit=1').then(([first]) => first);
+    await page.getByLabel(`auto-sleep of ${namespaceOf(0)}/${nameOf(0)}`).check();
+    await page.getByLabel(`minutes until ${namespaceOf(0)}/${nameOf(0)} sleeps`).fill('45');
+    await page.keyboard.press('Enter');
+    await eventually(async () => {
+      const { name, auto_sleep_enabled: isOn, idle_timeout_minutes: minutes } = await own();
+      return name === nameOf(0) && isOn && minutes === 45;
+    }, own);
     // The palette knows them too.
     await page.keyboard.press('Control+k');
     await page.keyboard.type(nameOf(1));

@@ -148,6 +148,17 @@ it.runIf(hasChromium && isInstalled('vim.tiny'))(named(WHAT, 'vim.tiny'), BROWSE
     await isSame(daemon, page, 'editor', `\n${height / 5}`);
     expect([height, await isWhole(page)]).toEqual([height, true]);
   }
+  // One that shrinks with its cursor in the last row, which nothing moves.
+  await page.evaluate(`location.assign('#/agents/flood')`);
+  await page.locator('h1', { hasText: 'flood' }).waitFor();
+  await isSame(daemon, page, 'flood', 'the end');
+  await eventually(() => isWhole(page));
+  await page.setViewportSize({ width: 900, height: 500 });
+  await eventually(() => isWhole(page));
+  await page.setViewportSize({ width: 1440, height: 1000 });
+  await page.evaluate(`location.assign('#/agents/editor')`);
+  await page.locator('h1', { hasText: 'editor' }).waitFor();
+  await isSame(daemon, page, 'editor', '\n200');
   const rows = await rowsOf();
   daemon.signal('SIGKILL');
   await daemon.exited;

@@ -39,6 +39,8 @@ it.runIf(hasChromium)(
     await row(page, 'bad').getByRole('button', { name: 'start bad', exact: true }).click();
     await row(page, 'bad').getByText('exit 3').waitFor();
     await eventually(async () => (await page.title()) === '(1) Berth');
+    const icon = await page.locator('link[rel=icon]').getAttribute('href');
+    expect(decodeURIComponent(icon ?? '')).toContain('>1</text>');
     // What failed says why, line by line.
     await row(page, 'bad').locator('a.cell-name').click();
     await page.getByText('exit code 3').first().waitFor();

@@ -1,5 +1,5 @@
 // Workloads by namespace: their replicas, when they were last used, and their sleep.
-import { useEffect, useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Workload } from '../../client/browser.ts';
 import { countText, spanText, visibleLine } from '../../presentation/format.ts';
 import { nextSwitchText, whoDecides } from '../../presentation/policy_text.ts';
@@ -25,26 +25,37 @@ export async function changeCloud(title: string, work: () => Promise<unknown>): 
 export const agoText = (time: string | null): string =>
   time === null ? 'never' : `${spanText(tenSeconds.value - Date.parse(time))} ago`;
 
+interface AutoSleepSettings {
+  auto_sleep_enabled?: boolean;
+  idle_timeout_minutes?: number;
+}
+
 function AutoSleep({ workload }: { workload: Workload }) {
   const { id, auto_sleep_enabled: isOn, idle_timeout_minutes: minutes } = workload;
   const name = `${workload.namespace}/${workload.name}`;
-  const set = (settings: { auto_sleep_enabled?: boolean; idle_timeout_minutes?: number }): void =>
-    void changeCloud(`auto-sleep of ${name}`, () => client.cloud.setAutoSleep(id, settings));
+  // Shown until the cloud has it, so that the controls do not jump back and forth.
+  const [asked, setAsked] = useState<AutoSleepSettings>({});
+  const set = async (what: string, settings: AutoSleepSettings): Promise<void> => {
+    setAsked(settings);
+    // The title names the setting, because one under way would swallow the other.
+    await changeCloud(`${what} of ${name}`, () => client.cloud.setAutoSleep(id, settings));
+    setAsked((now) => (now === settings ? {} : now));
+  };
   return (
     <span class="auto-sleep">
       <input
         type="checkbox"
         aria-label={`auto-sleep of ${name}`}
-        checked={isOn}
-        onChange={(event) => set({ auto_sleep_enabled: event.currentTarget.checked })}
+        checked={asked.auto_sleep_enabled ?? isOn}
+        onChange={(event) => void set('auto-sleep', { auto_sleep_enabled: event.currentTarget.checked })}
       />
       <input
         type="number"
         class="field number"
         aria-label={`minutes until ${name} sleeps`}
         min={1}
-        value={minutes}
-        onChange={(event) => set({ idle_timeout_minutes: event.currentTarget.valueAsNumber })}
+        value={asked.idle_timeout_minutes ?? minutes}
+        onChange={(event) => void set('minutes', { idle_timeout_minutes: event.currentTarget.valueAsNumber })}
       />
       <span class="soft">min</span>
     </span>
