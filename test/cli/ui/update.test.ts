@@ -169,6 +169,9 @@ describe('the list', () => {
     expect(told(typing, ...pressed('Enter'))[0]).toMatchObject({ filter: 'web', dialog: null });
     expect(told(typing, ...pressed('Escape'))[0]).toMatchObject({ filter: '', dialog: null });
     expect(screenOf(told(typing, ...pressed('x', 'Enter'))[0]).join('\n')).toContain('Nothing matches webx');
+    // By the state of an agent, which is not that of its process.
+    const byState = told(withBot(), ...pressed('/', ...'blocked'))[0];
+    expect(byState.rows.map(({ key }) => key)).toEqual(['1Agents', 'service bot']);
   });
 
   it('selects a row that a filter finds, and never a section heading by itself', () => {
