@@ -43,6 +43,8 @@ const headersOf = (page: ErrorPage, type: string, body: string): Record<string, 
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
   ...(page.status === 503 ? { 'Retry-After': '1' } : {}),
+  // What follows on the connection of an ambiguous request may not be a request, so it is never read as one.
+  ...(page.status === 400 ? { Connection: 'close' } : {}),
 });
 
 /** Ends `response` with `page`, as the request's Accept requests; without a body for HEAD. */
