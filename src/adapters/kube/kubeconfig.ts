@@ -57,6 +57,10 @@ const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
 /** Harmless fields that are not needed, and dropped. */
 const IGNORED_FIELDS = new Set(['extensions', 'disable-compression']);
 
+const ROOT_FIELDS = new Set([
+  ...['apiVersion', 'kind', 'preferences', 'current-context'],
+  ...['contexts', 'clusters', 'users'],
+]);
 const CLUSTER_FIELDS = new Set(['server', 'certificate-authority-data', 'tls-server-name']);
 const USER_FIELDS = new Set(['token', 'client-certificate-data', 'client-key-data']);
 const CONTEXT_FIELDS = new Set(['cluster', 'user', 'namespace']);
@@ -120,7 +124,9 @@ function namedEntry(
   if (!first) return problems.throwWith(list, `has no entry with the name ${JSON.stringify(name)}`);
   if (found.length > 1)
     return problems.throwWith(list, `has ${found.length} entries with the name ${JSON.stringify(name)}`);
-  const path = `${list}[${first.index}].${key}`;
+  const at = `${list}[${first.index}]`;
+  checkFields(first.item, at, new Set(['name', key]), problems);
+  const path = `${at}.${key}`;
   const value = first.item.get(key);
   return isMap(value) ? [value, path] : problems.throwWith(path, 'must be an object');
 }
@@ -135,7 +141,7 @@ function checkFields(
     if (allowed.has(key) || IGNORED_FIELDS.has(key)) continue;
     if (key === 'insecure-skip-tls-verify' && value === false) continue;
     problems.add(
-      `${path}.${key}`,
+      path === '' ? key : `${path}.${key}`,
       REFUSED_FIELDS.get(key) ?? 'is not accepted: this field is not known here',
     );
   }
@@ -263,6 +269,7 @@ function rootOf(text: string, problems: FieldProblems): YamlMap {
   if (!isMap(root)) return problems.throwWith('', 'must be a YAML mapping');
   if ((root.get('apiVersion') ?? 'v1') !== 'v1') problems.add('apiVersion', 'must be v1');
   if ((root.get('kind') ?? 'Config') !== 'Config') problems.add('kind', 'must be Config');
+  checkFields(root, '', ROOT_FIELDS, problems);
   return root;
 }
 

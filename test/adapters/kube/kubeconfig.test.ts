@@ -201,6 +201,19 @@ describe('a kubeconfig with more than address and credentials', () => {
     expect(existsSync(marker)).toBe(false);
   });
 
+  it.each([
+    ['surprise', { surprise: 1 }],
+    ['__proto__', JSON.parse('{"__proto__": {"x": 1}}')],
+  ])('is refused with a field %s beside the parts, or beside the name of one', (field, value) => {
+    const added = `${JSON.stringify(value).slice(1, -1)},`;
+    expect(paths(config().replace('{', `{${added}`))).toEqual([`kubeconfig.${field}`]);
+    for (const [list, name] of Object.entries({ contexts: 'c', clusters: 'k', users: 'u' })) {
+      const text = config().replace(`{"name":"${name}"`, `{${added}"name":"${name}"`);
+      expect(paths(text)).toEqual([`kubeconfig.${list}[0].${field}`]);
+    }
+    expect(parseKubeconfig(config({ root: { preferences: {}, extensions: [] } }), NOW).namespace).toBe(null);
+  });
+
   it('is refused with all wrong fields at once', () => {
     const text = config({
       cluster: { server: 'http://h', 'proxy-url': 'http://p' },
