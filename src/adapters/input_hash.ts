@@ -60,7 +60,8 @@ function digestOf(path: string): string {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ELOOP') hash.update(`link ${readlinkSync(path)}`);
     else if (code === 'ENOENT' || code === 'ENXIO') hash.update(code);
-    else throw error;
+    // An error while reading does not name the file.
+    else throw Object.assign(error as Error, { path });
   }
   return hash.digest('hex');
 }

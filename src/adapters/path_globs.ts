@@ -49,7 +49,8 @@ function rooted(pattern: string, cwd: string): [root: string, rest: string] {
 
 /** Compiles `pattern`, which is relative to the absolute folder `cwd` unless it is absolute itself. */
 export function pathGlob(pattern: string, cwd: string): PathGlob {
-  const [root, rest] = rooted(pattern, cwd);
+  // As in paths, several slashes count as one.
+  const [root, rest] = rooted(pattern.replace(/\/{2,}/g, '/'), cwd);
   const glob = rest.replace(/\/+$/, '') || GLOBSTAR;
   const matches = picomatch([glob, `${glob}/${GLOBSTAR}`], OPTIONS);
   return { root, matches: (path) => matches(path), mayContain: segmentsMayContain(glob) };

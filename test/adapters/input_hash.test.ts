@@ -48,4 +48,20 @@ describe('the hash of inputs', () => {
     const globs = ['**'];
     expect(hashInputs({ cwd, globs })).toBe(hashInputs({ cwd, globs }));
   });
+
+  it('takes several slashes for one', () => {
+    const cwd = folder();
+    const hash = (glob: string) => hashInputs({ cwd, globs: [glob] });
+    const hashed = hash('migrations/deep/*');
+    expect(hashed).not.toBe(hash('no/such/*'));
+    expect(hash('migrations//deep///*')).toBe(hashed);
+    expect(hash('.//migrations/deep/*')).toBe(hashed);
+    expect(hash(`${cwd}//migrations//deep/*`)).toBe(hashed);
+    expect(hash('../../..//nothing')).toBe(hash('no/such/*'));
+  });
+
+  it.skipIf(process.platform !== 'linux')('names a file that cannot be read, and why', () => {
+    const cwd = `/proc/${process.pid}`;
+    expect(() => hashInputs({ cwd, globs: ['mem'] })).toThrow(`its input ${cwd}/mem cannot be read: EIO`);
+  });
 });

@@ -3,7 +3,7 @@ import type { InputHashTask } from '../../adapters/input_hash.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { RunMetadata } from '../../protocol/host.ts';
 import type { StoredService } from '../../protocol/service.ts';
-import { isFailure } from '../../runtime/actor.ts';
+import { type Failure, isFailure } from '../../runtime/actor.ts';
 
 interface TaskFacts {
   /** With its placeholders filled in. */
@@ -11,6 +11,13 @@ interface TaskFacts {
   /** The last scheduled time it ran for; null: none. */
   slot: number | null;
   hashInputs: (task: InputHashTask) => Promise<string>;
+}
+
+/** Why inputs were not hashed. */
+function whyNot({ code, message }: Failure): string {
+  if (code === 'start_failed') return message;
+  if (code === 'deadline') return 'its inputs could not be hashed in time';
+  return `its inputs could not be hashed (${message})`;
 }
 
 /** The part of a run's metadata that a task has. Fails start_failed when its inputs cannot be read. */
@@ -26,7 +33,6 @@ export async function taskMetadata(
     return { task: { content: `${processHash} ${hash}`, ...had } };
   } catch (error) {
     if (!isFailure(error)) throw error;
-    const why = error.code === 'start_failed' ? error.message : 'its inputs could not be hashed in time';
-    throw fail('start_failed', `${name} cannot be started: ${why}`);
+    throw fail('start_failed', `${name} cannot be started: ${whyNot(error)}`);
   }
 }

@@ -163,6 +163,13 @@ describe('a task', () => {
       code: 'start_failed',
       message: 'web cannot be started: its inputs could not be hashed in time',
     });
+    world.config.hashInputs = async () => {
+      throw new Failure('crashed', 'hashInputs: no memory is left');
+    };
+    expect(await outcome(start(world, ifChanged))).toMatchObject({
+      code: 'start_failed',
+      message: 'web cannot be started: its inputs could not be hashed (hashInputs: no memory is left)',
+    });
     expect(world.host.made).toHaveLength(2);
   });
 
