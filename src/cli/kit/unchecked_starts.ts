@@ -32,14 +32,14 @@ export class UncheckedStarts {
 
   /**
    * Resolves when each service has been up for two seconds or has ended. Calls `onFailed` for each one that
-   * has ended, was removed or cannot be asked about, and returns the names of the others.
+   * has ended, was removed or cannot be asked about, and returns the names of those that are up. One that has
+   * been put to sleep is neither.
    */
   async settle(onFailed: (name: string, error: unknown) => void): Promise<string[]> {
     const outcomes = await Promise.all(
       this.starts.map(async (start) => {
         try {
-          await this.checkUp(start);
-          return [start.name];
+          return (await this.staysUp(start)) ? [start.name] : [];
         } catch (error) {
           onFailed(start.name, error);
           return [];
@@ -49,10 +49,11 @@ export class UncheckedStarts {
     return outcomes.flat();
   }
 
-  /** Throws a CommandError if the service does not stay up. */
-  private async checkUp({ name, pid, at }: UncheckedStart): Promise<void> {
+  /** false: it has been put to sleep. Throws a CommandError if the service has ended otherwise. */
+  private async staysUp({ name, pid, at }: UncheckedStart): Promise<boolean> {
     for (;;) {
       const service = await whileRegistered(name, this.client.service(name));
+      if (service.status === 'sleeping') return false;
       if (service.pid !== pid && service.status !== 'stopping') {
         const { lastLines, reason } = await whileRegistered(name, this.client.explain(name));
         const after = tookText(performance.now() - at);
@@ -60,7 +61,7 @@ export class UncheckedStarts {
         const lines = lastLines.length > 0 ? ['Its last lines:', ...lastLines] : ['Its log is empty.'];
         throw new CommandError(`ended within ${after} of its start (${how})`, lines.join('\n'));
       }
-      if (performance.now() - at >= WATCH_MS) return;
+      if (performance.now() - at >= WATCH_MS) return true;
       await pause(POLL_MS);
     }
   }

@@ -267,6 +267,19 @@ describe('up', () => {
     expect(ran.stderr).toContain('lives: still there after 2 s.');
   });
 
+  it('takes a service without a ready-check that falls asleep while it looks at it for started', async () => {
+    const text = 'services:\n  web:\n    cmd: exec sleep 1000\n    port: auto\n    sleep: {after: 1h}\n';
+    const { run, get, daemon } = await project(`${text}${service('docs')}`);
+    let asleep: Promise<unknown> | undefined;
+    const ran = await run('up', {}, (shown) => {
+      if (shown.includes('✓ web started'))
+        asleep ??= daemon.request('POST', `/v1/services/${STACK}--web/sleep`);
+    });
+    await asleep;
+    expect(ran).toMatchObject({ code: 0, stderr: 'docs: still there after 2 s.\n' });
+    expect((await get('web')).status).toBe('sleeping');
+  });
+
   it.each([
     ['is removed', /✗ web: web was removed by another command meanwhile/, 1],
     ['loses its daemon', /✗ web: no daemon (?:answers|is running)/, 5],
