@@ -295,6 +295,27 @@ describe('the hooks of a stack', () => {
     expect(lines()).toEqual([]);
   });
 
+  it('that hang are joined by a forced removal, also by that of the next daemon, and end by a stop', async () => {
+    const { run, daemon, lines, path } = await withHooks('echo create >> DONE');
+    expect((await run('up')).code).toBe(0);
+    const hanging = { name: 'shop--hook-remove', stack: 'shop', port: null, kind: 'task' };
+    const cmd = `echo remove >> ${join(path, '..', 'done')}; exec sleep 1000`;
+    expect((await daemon.request('POST', '/v1/services', { ...hanging, cmd })).status).toBe(201);
+    const first = run('rm --stack shop');
+    await eventually(() => lines().includes('remove'));
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    expect((await first).code).not.toBe(0);
+    const next = await daemonOf({ stateDir: daemon.stateDir });
+    const forced = run('rm --stack shop --force');
+    const late = { name: 'shop--late', stack: 'shop', port: null, cmd: 'true' };
+    await eventually(async () => (await next.request('POST', '/v1/services', late)).status === 503);
+    expect((await run('stop shop--hook-remove')).code).toBe(0);
+    expect((await forced).code).toBe(0);
+    expect(lines()).toEqual(['create', 'remove']);
+    expect((await next.request('GET', '/v1/stacks')).body.stacks).toEqual([]);
+  });
+
   it('are not repeated when the daemon is killed during one', async () => {
     const hook = 'echo create >> DONE; while ! test -e DONE.go; do sleep 0.05; done';
     const { run, daemon, lines, goOn } = await withHooks(hook);
