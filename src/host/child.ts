@@ -48,15 +48,16 @@ export async function checkStartable({
 }: Pick<SpawnRequest, 'service' | 'cwd'>): Promise<void> {
   const unanswered = await unansweredReason(cwd);
   if (unanswered !== null) throw startFailed(name, `its working directory ${unanswered}`);
-  let place: Stats | undefined;
+  let place: Stats;
   try {
-    place = statSync(cwd, { throwIfNoEntry: false });
+    place = statSync(cwd);
   } catch (error) {
-    // A part of the path is no directory, too long, a loop of links, or closed to this user.
-    const code = error instanceof Error && 'code' in error ? error.code : error;
-    throw startFailed(name, `its working directory ${cwd} cannot be reached: ${code}`);
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    // Besides those, a part of the path is too long, a loop of links, or closed to this user.
+    const isMissing = code === 'ENOENT' || code === 'ENOTDIR';
+    const what = isMissing ? 'does not exist' : `cannot be reached: ${code}`;
+    throw startFailed(name, `its working directory ${cwd} ${what}`);
   }
-  if (!place) throw startFailed(name, `its working directory ${cwd} does not exist`);
   if (!place.isDirectory()) throw startFailed(name, `its working directory ${cwd} is no directory`);
   for (const [path, what] of [
     [cwd, `its working directory ${cwd} cannot be entered`],

@@ -26,7 +26,7 @@ it('what is on a dead file system fails with the reason, and nothing else waits'
   await register(daemon, 'probed', {
     cwd: proj,
     ready: { exec: 'true' },
-    live: { exec: 'true', interval: 50 },
+    live: { exec: 'true', interval: 50, failures: 1 },
   });
   await register(daemon, 'file', { envFile: [join(proj, '.env')] });
   await register(daemon, 'task', { cwd: proj, kind: 'task', cmd: 'true', inputs: ['**'] });
@@ -61,4 +61,4 @@ it('what is on a dead file system fails with the reason, and nothing else waits'
   daemon = await startDaemon({ stateDir: daemon.stateDir });
   await eventually(isWatchRefused);
   await others();
-});
+}, 90_000);

@@ -65,14 +65,14 @@ test('a failed start gives the reason, and leaves nothing behind', async () => {
   });
   const loop = join(daemon.stateDir, 'loop');
   symlinkSync(loop, loop);
-  for (const [cwd, code] of [
-    [join(file, 'x'), 'ENOTDIR'],
-    [loop, 'ELOOP'],
-    [join(daemon.stateDir, 'x'.repeat(300)), 'ENAMETOOLONG'],
+  for (const [cwd, why] of [
+    [join(file, 'x'), 'does not exist'],
+    [loop, 'cannot be reached: ELOOP'],
+    [join(daemon.stateDir, 'x'.repeat(300)), 'cannot be reached: ENAMETOOLONG'],
   ] as const)
     await expect(daemon.spawn('a', 'true', { cwd })).rejects.toMatchObject({
       code: 'start_failed',
-      message: `a could not be started: its working directory ${cwd} cannot be reached: ${code}`,
+      message: `a could not be started: its working directory ${cwd} ${why}`,
     });
   await expect(daemon.spawn('a', 'true', { env: [['BIG', 'x'.repeat(200_000)]] })).rejects.toMatchObject({
     code: 'start_failed',
