@@ -4,11 +4,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { lstatSync, readFileSync, readlinkSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { FILE_SYSTEM } from '../settings/limits.ts';
 
 /** The types of file systems that depend on a server or another process. */
 const SERVED_TYPES =
   /^(?:fuse(?:blk|\..+)?|nfs4?|cifs|smb3|9p|ceph|afs|coda|lustre|gpfs|beegfs|glusterfs|ocfs2|virtiofs|vboxsf)$/;
+const ANSWER_MS = 2_000;
 /** As the system allows in one look-up. */
 const MAX_LINKS = 40;
 
@@ -93,7 +93,7 @@ export interface AnsweringPathOptions {
 /** Why a call with `path` could block its thread; null: it returns. */
 export async function unansweredReason(
   path: string,
-  { mounts = servedMounts(), timeoutMs = FILE_SYSTEM.answerMs }: AnsweringPathOptions = {},
+  { mounts = servedMounts(), timeoutMs = ANSWER_MS }: AnsweringPathOptions = {},
 ): Promise<string | null> {
   const mount = mountOnTheWay(path, mounts);
   if (mount === undefined || (await answers(path, mount, timeoutMs))) return null;

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import ignore, { type Ignore } from 'ignore';
+import { hasManyGlobstars } from '../protocol/globs.ts';
 import { readTextFile } from '../settings/state_files.ts';
 
 export const IGNORE_FILE = '.gitignore';
@@ -12,14 +13,15 @@ const MAX_REMEMBERED = 20_000;
 /** The lines of one file, for the paths below the folder of that file. */
 export class IgnoreRules {
   private readonly folder: string;
-  private readonly lines: string;
+  private readonly lines: readonly string[];
   private rules: Ignore;
   private asked = 0;
 
   constructor(folder: string, lines: string) {
     this.folder = folder;
-    this.lines = lines;
-    this.rules = ignore().add(lines);
+    // A hostile line could keep the matcher busy for hours.
+    this.lines = lines.split(/\r?\n/).filter((line) => !hasManyGlobstars(line));
+    this.rules = ignore().add(this.lines);
   }
 
   /** Whether these lines ignore the absolute `path`, re-include it, or say nothing about it. */

@@ -1,6 +1,6 @@
 // The field `watch` of a registration: docs/reference.md "Watch".
 import { constants } from 'node:os';
-import { globFault } from '../protocol/globs.ts';
+import { globFault, hasManyGlobstars } from '../protocol/globs.ts';
 import type { WatchSpec } from '../protocol/service.ts';
 import { WATCH } from '../settings/limits.ts';
 import { flagField, integerField, stringField, z } from './validation.ts';
@@ -8,16 +8,15 @@ import { flagField, integerField, stringField, z } from './validation.ts';
 const PATHS_RULE = `must be an array of 1 to ${WATCH.maxGlobs} globs`;
 const IGNORE_RULE = `must be an array of up to ${WATCH.maxGlobs} lines as in a .gitignore`;
 const ACTION_RULE = 'must be "restart" or the name of a signal such as SIGHUP';
-const LINE_RULE = `must be a text of 1 to ${WATCH.maxGlobLength} characters in one line`;
+const LINE_RULE = `must be a text of 1 to ${WATCH.maxGlobLength} characters in one line, with at most ${WATCH.maxStars} **`;
 
 const glob = z.string('must be a glob such as src/**').superRefine((value, context) => {
   const message = globFault(value);
   if (message !== null) context.addIssue({ code: 'custom', message });
 });
-const line = stringField(
-  LINE_RULE,
-  (value) => value !== '' && value.length <= WATCH.maxGlobLength && !/[\r\n]/.test(value),
-);
+const isLine = (value: string): boolean =>
+  value !== '' && value.length <= WATCH.maxGlobLength && !/[\r\n]/.test(value) && !hasManyGlobstars(value);
+const line = stringField(LINE_RULE, isLine);
 
 /** The field as a client sends it. */
 export const watchInput = z.strictObject(

@@ -36,6 +36,22 @@ function isCostly(glob: string): boolean {
   );
 }
 
+/** Whether its `**` could keep a matcher busy, in a glob or in a line of a .gitignore. */
+export const hasManyGlobstars = (text: string): boolean => text.split('**').length - 1 > WATCH.maxStars;
+
+/** The number of combinations of the alternatives in braces: 4 of `{a,b}{c,d}`. Brackets have partners. */
+function alternativesOf(glob: string): number {
+  const open: number[] = [];
+  let combinations = 1;
+  for (const [symbol] of glob.matchAll(/\\.|\[[^\]]*\]|[{},]/gs)) {
+    const innermost = open.at(-1);
+    if (symbol === '{') open.push(1);
+    else if (symbol === ',' && innermost !== undefined) open[open.length - 1] = innermost + 1;
+    else if (symbol === '}') combinations *= open.pop() ?? 1;
+  }
+  return combinations;
+}
+
 /** Why `glob` is invalid, to follow its name in a message; null: it is valid. */
 export function globFault(glob: string): string | null {
   if (glob === '') return 'must not be empty: it is a glob such as src/**';
@@ -44,5 +60,7 @@ export function globFault(glob: string): string | null {
   if (glob.startsWith('!')) return 'must not begin with !: what is not to be watched belongs into ignore';
   if (isCostly(glob))
     return `must be a glob with at most ${WATCH.maxStars} * in a name, and at most ${WATCH.maxStars} **`;
-  return bracketFault(glob);
+  const fault = bracketFault(glob);
+  if (fault !== null || alternativesOf(glob) <= WATCH.maxAlternatives) return fault;
+  return `must be a glob with at most ${WATCH.maxAlternatives} combinations of what is in its braces`;
 }

@@ -53,11 +53,6 @@ export const TEXT_FILE = {
   maxTomlDepth: 16,
 } as const;
 
-/** The files of users: docs/reference.md "File systems that do not answer". */
-export const FILE_SYSTEM = {
-  answerMs: 2_000,
-} as const;
-
 /** Services: docs/reference.md "Fields of a service", "Numeric limits and defaults". */
 export const SERVICE = {
   defaultStartTimeoutMs: 30_000,
@@ -169,6 +164,8 @@ export const WATCH = {
    * minutes.
    */
   maxStars: 3,
+  /** The most combinations of the alternatives of a glob: a matcher may try them all. */
+  maxAlternatives: 64,
   defaultDebounceMs: 300,
   maxDebounceMs: 60_000,
   /** Files that keep changing are reported this long after the first change. */
