@@ -10,6 +10,8 @@ const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 /** The devices and themes on which every view is looked at. */
 export const DEVICES: readonly Device[] = [
   { isPhone: false, theme: 'light' },
+  { isPhone: false, theme: 'dark' },
+  { isPhone: true, theme: 'light' },
   { isPhone: true, theme: 'dark' },
 ];
 
