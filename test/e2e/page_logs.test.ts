@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
-import { add, openBerth, withServices } from './page_services.ts';
+import { add, ask, openBerth, withServices } from './page_services.ts';
 
 /** The texts of the lines that a person sees. */
 const textsInSight = (page: Page): Promise<string[]> =>
@@ -95,5 +95,56 @@ it.runIf(hasChromium)(
     await page.getByRole('button', { name: 'only warnings and errors' }).click();
     await areShown('ERROR: no queue', 'WARN: slow');
     expect(await page.evaluate('location.hash')).toContain('level=warn');
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest('the filters of logs select services, streams, runs, levels and times, and are in the address'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const cmd = 'echo "INFO calm"; echo "ERROR loud" >&2; echo "code 4711"; sleep 600';
+    for (const name of ['one', 'two']) await add(daemon, { name, cmd });
+    await eventually(async () => (await ask(daemon, 'GET', '/v1/services/one/logs')).lines.length === 3);
+    await ask(daemon, 'POST', '/v1/services/one/restart');
+    const page = await openBerth(daemon, '#/logs?names=one');
+    let seen: string[] = [];
+    const shows = (...lines: string[]) =>
+      eventually(
+        async () => {
+          seen = (await page.locator('.log-text').allInnerTexts()).sort();
+          return seen.join('|') === lines.join('|');
+        },
+        () => [page.url(), seen],
+      );
+    const once = ['ERROR loud', 'INFO calm', 'code 4711'];
+    const twice = once.flatMap((line) => [line, line]);
+    await shows(...twice);
+    await page.getByLabel('add a service').selectOption('two');
+    await shows(...once.flatMap((line) => [line, line, line]));
+    await page.getByRole('button', { name: 'leave out one' }).click();
+    await shows(...once);
+    await page.getByLabel('add a service').selectOption('one');
+    await page.getByRole('button', { name: 'leave out two' }).click();
+    await shows(...twice);
+    await page.getByRole('button', { name: 'last run' }).click();
+    await shows(...once);
+    await page.getByRole('button', { name: 'stderr' }).click();
+    await shows('ERROR loud');
+    expect(page.url()).toMatch(/names=one.*run=.*stream=|names=one.*stream=.*run=/);
+    await page.reload();
+    await shows('ERROR loud');
+    await page.getByRole('button', { name: 'stderr' }).click();
+    await page.getByLabel('least level').selectOption('error');
+    await shows('ERROR loud');
+    await page.getByLabel('least level').selectOption('');
+    await page.getByRole('button', { name: 'regex' }).click();
+    await page.getByRole('searchbox', { name: /kept of the log/ }).fill('code \\d{4}$');
+    await shows('code 4711');
+    await page.getByRole('searchbox', { name: /kept of the log/ }).fill('');
+    await page.getByLabel('since').selectOption('15m');
+    await shows(...once);
+    await page.getByLabel('jump to a time').fill('2020-01-01T00:00:00');
+    await shows(...once);
   },
 );
