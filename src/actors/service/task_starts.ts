@@ -1,10 +1,11 @@
 // Starts of a task that may not need a run: docs/reference.md "Tasks", "Schedules".
 import type { ServiceProtocol, StartReply } from '../../protocol/service.ts';
+import { isHook, shortName } from '../../protocol/stacks.ts';
 import type { MessageOf } from '../../runtime/actor.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import type { ServiceMachine } from './machine.ts';
-import { completedReply } from './run.ts';
+import { completedReply, type LiveRun } from './run.ts';
 import { liveRun } from './state.ts';
 
 type StartRequest = MessageOf<ServiceProtocol, 'start'>;
@@ -41,14 +42,39 @@ export class TaskStarts {
     }
   }
 
-  /** Starts it, unless it is a task that has completed with the same content before. */
+  /**
+   * Starts it, unless it is a task that has completed with the same content before. Joins a run under way,
+   * and starts it again after one of other content.
+   */
   async ifChanged(request: StartRequest): Promise<StartReply> {
     const before = this.life.snapshot();
+    const run = liveRun(before.state);
+    if (run && request.wait) return this.joinThenStart(run, request);
     const completed = before.state.phase === 'idle' && before.end?.completed;
     if (!completed || before.stored?.spec.kind !== 'task') return this.machine.start(request);
     const content = await this.effects.contentOf(before.stored);
     const isSame = content === completed.content && this.life.snapshot().state === before.state;
     if (isSame) return { ...completedReply(this.name, completed.ms), unchanged: true };
     return this.machine.start(request);
+  }
+
+  private async joinThenStart(run: LiveRun, request: StartRequest): Promise<StartReply> {
+    const isOlder = this.isOlder(run);
+    // Joined in this turn: a run that ends meanwhile would be started again.
+    const [joined, older] = await Promise.allSettled([this.machine.start(request), isOlder]);
+    if (older.status === 'rejected') throw older.reason;
+    const { end } = this.life.snapshot();
+    const hasFailed = joined.status === 'rejected' && end?.run === run.id && end.status === 'crashed';
+    if (older.value && (joined.status === 'fulfilled' || hasFailed)) return this.ifChanged(request);
+    if (joined.status === 'rejected') throw joined.reason;
+    return joined.value;
+  }
+
+  /** Whether a run has other content than the current one. Hooks run once, whatever they are. */
+  private async isOlder({ metadata: { task } }: LiveRun): Promise<boolean> {
+    const { stored } = this.life.snapshot();
+    const stack = stored?.spec.stack ?? null;
+    if (!task || !stored || (stack && isHook(shortName(this.name, stack)))) return false;
+    return (await this.effects.contentOf(stored)) !== task.content;
   }
 }

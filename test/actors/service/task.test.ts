@@ -141,6 +141,36 @@ describe('a task', () => {
     expect(world.host.made).toHaveLength(3);
   });
 
+  it('is run again after a run of older content that a start has joined, unless that is stopped', async () => {
+    const world = await task();
+    const older = outcome(start(world, ifChanged));
+    await quiet();
+    await world.ref.ask('changed', { stored: { spec: spec(TASK), revision: 2, processHash: 'c2' } });
+    const [newer, quick] = [start(world, ifChanged), start(world, { ...ifChanged, wait: false })];
+    expect(await quick).toMatchObject({ status: 'running' });
+    expect(await isOpen(newer)).toBe(true);
+    world.host.exit(1);
+    expect(await older).toMatchObject({ code: 'start_failed' });
+    await quiet();
+    expect(world.host.made).toHaveLength(2);
+    const same = start(world, ifChanged);
+    await quiet();
+    world.host.exit(0);
+    expect(await newer).toMatchObject({ status: 'completed' });
+    expect(await same).toMatchObject({ status: 'completed' });
+    expect(world.kept()).toMatchObject({ completed: { content: 'c2' } });
+    expect(world.host.made).toHaveLength(2);
+    const forced = outcome(start(world));
+    await quiet();
+    await world.ref.ask('changed', { stored: { spec: spec(TASK), revision: 3, processHash: 'c3' } });
+    const joined = outcome(start(world, ifChanged));
+    await quiet();
+    await world.ref.ask('stop', { graceMs: null });
+    expect(await forced).toMatchObject({ code: 'start_failed' });
+    expect(await joined).toMatchObject({ code: 'start_failed' });
+    expect(world.host.made).toHaveLength(3);
+  });
+
   it('is run again when its inputs have changed, which are hashed before it runs', async () => {
     const world = await task({ spec: { inputs: ['a/**'] } });
     let files = 'one';
