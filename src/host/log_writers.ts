@@ -2,10 +2,11 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogRunMark, LogStream } from '../logs/format.ts';
-import { LogWriter } from '../logs/writer.ts';
+import { endOfLog, LogWriter } from '../logs/writer.ts';
 import { fail } from '../protocol/errors.ts';
 import type { LogLimits } from '../protocol/host.ts';
 import type { LogBytes } from '../protocol/system.ts';
+import { LogEnds } from './log_ends.ts';
 
 export interface LogWriters {
   /** Adds output of a run of the service `name`. Never throws. */
@@ -29,8 +30,9 @@ export interface LogWriters {
   written(): LogBytes[];
 }
 
-function removeLogs(folder: string, name: string): void {
+function removeLogs(folder: string, name: string, ends: LogEnds): void {
   try {
+    ends.note(name, endOfLog(join(folder, name)));
     rmSync(join(folder, name), { recursive: true, force: true });
   } catch (error) {
     throw fail('internal', `the logs of ${name} cannot be removed: ${(error as Error).message}`, {
@@ -40,16 +42,18 @@ function removeLogs(folder: string, name: string): void {
 }
 
 /**
- * Opens the logs in `folder`. `onGrowth` is called at most once per turn and service, with the logical end of
- * its log.
+ * Opens the logs in `folder`; `endsFolder` has where removed ones have ended. `onGrowth` is called at most
+ * once per turn and service, with the logical end of its log.
  */
 export function createLogWriters(
   folder: string,
+  endsFolder: string,
   now: () => number,
   onGrowth: (name: string, end: number) => void,
 ): LogWriters {
   // Nothing is deleted until the daemon has sent its limits.
   const limits: LogLimits = { maxBytes: Number.POSITIVE_INFINITY, keep: Number.POSITIVE_INFINITY };
+  const ends = new LogEnds(endsFolder, now());
   const logs = new Map<string, LogWriter>();
   const followed = new Set<string>();
   const growing = new Set<string>();
@@ -57,7 +61,7 @@ export function createLogWriters(
   const logOf = (name: string): LogWriter => {
     const known = logs.get(name);
     if (known) return known;
-    const log = new LogWriter(join(folder, name), limits, now);
+    const log = new LogWriter(join(folder, name), limits, now, ends.of(name));
     logs.set(name, log);
     return log;
   };
@@ -83,7 +87,7 @@ export function createLogWriters(
       logs.get(name)?.close();
       logs.delete(name);
       growing.delete(name);
-      removeLogs(folder, name);
+      removeLogs(folder, name, ends);
     },
     follow(name, on) {
       if (!on) followed.delete(name);

@@ -136,7 +136,7 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
   const fifos = new Fifos(paths.runs, libc);
   const service = (name: string) => node.ref(serviceAddress(name));
   const ledger = new RunLedger(ledgerFile(paths.host));
-  const logWriters = createLogWriters(paths.logs, clock.now, (name, end) =>
+  const logWriters = createLogWriters(paths.logs, paths.logEnds, clock.now, (name, end) =>
     service(name).tell('grew', { end }),
   );
   const tree = new ProcessTree();

@@ -78,6 +78,35 @@ function restOfLine(files: LogFiles, from: number, { run, stream }: LogSpan, mos
   return Buffer.concat(parts);
 }
 
+/**
+ * The beginning of the line that `span` of `block` continues: its bytes before the span. null: it is too long
+ * to look for, or not kept.
+ */
+function lineBefore(files: LogFiles, block: LogBlock, span: LogSpan): Buffer | null {
+  const parts: Buffer[] = [];
+  let spans = block.spans.filter(({ to }) => to <= span.from);
+  let { bytes, start } = block;
+  for (let length = 0; length < MAX_REST_BYTES; ) {
+    for (const one of spans.toReversed()) {
+      if (one.stream !== span.stream) continue;
+      if (one.run !== span.run) return null;
+      const newline = bytes.subarray(one.from, one.to).lastIndexOf(NEWLINE);
+      const part = Buffer.from(bytes.subarray(one.from + newline + 1, one.to));
+      parts.unshift(part);
+      length += part.length;
+      if (newline >= 0 || !one.continues) return Buffer.concat(parts);
+    }
+    const pair = files.pairBefore(start);
+    if (!pair) return null;
+    const end = Math.min(start, endOf(pair));
+    start = Math.max(pair.start, end - REST_BLOCK_BYTES);
+    bytes = readBytes(pair, start, end);
+    ({ spans } = describeBlock(pair, start, bytes));
+    if (bytes.length === 0) return null;
+  }
+  return null;
+}
+
 /** Splits the overlong line `[from, to)`. Returns where its parts begin, ascending. */
 function partsOf(bytes: Buffer, from: number, to: number): number[] {
   const starts = [from];
@@ -204,7 +233,7 @@ export class LogScan {
       this.found.push(...entries);
     }
     this.searched = rest;
-    this.updateBound(pair, positions?.length === 0);
+    this.updateBound(positions?.length === 0);
     if (this.bound < filter.since) this.finish();
   }
 
@@ -212,11 +241,14 @@ export class LogScan {
    * After blocks without a match, the bound of a block is reused for a few more, because looking it up takes
    * a while.
    */
-  private updateBound(pair: LogFilePair, isEmpty: boolean): void {
+  private updateBound(isEmpty: boolean): void {
     this.emptyBlocks = isEmpty ? this.emptyBlocks + 1 : 0;
     if (this.searched <= markKey(this.files.start)) this.bound = Number.NEGATIVE_INFINITY;
-    else if (this.emptyBlocks % BLOCKS_PER_BOUND === 0)
-      this.bound = timeBefore(pair, Math.ceil(this.searched / 2));
+    else if (this.emptyBlocks % BLOCKS_PER_BOUND === 0) {
+      const at = Math.ceil(this.searched / 2);
+      const pair = this.files.pairBefore(at);
+      this.bound = pair ? timeBefore(pair, at) : Number.NEGATIVE_INFINITY;
+    }
   }
 
   private finish(): void {
@@ -257,18 +289,41 @@ export class LogScan {
   ): void {
     const { bytes } = block;
     const first = span.continues ? bytes.subarray(0, span.to).indexOf(NEWLINE, span.from) + 1 : span.from;
-    if (span.continues && first === 0) return;
-    let to = span.to;
+    const hasOnlyHead = span.continues && first === 0;
+    let to = hasOnlyHead ? first : span.to;
     while (to > first && entries.length < most) {
       const isOpen = bytes[to - 1] !== NEWLINE;
       const at = isOpen || !positions ? to - 1 : lastBelow(positions, to);
-      if (at < first) return;
+      if (at < first) break;
       const newline = bytes[at] === NEWLINE ? at : bytes.subarray(0, to).indexOf(NEWLINE, at);
       const end = newline < 0 ? to : newline;
       const from = end > first ? Math.max(first, bytes.lastIndexOf(NEWLINE, end - 1) + 1) : first;
       this.addLine(block, span, from, end, newline < 0, entries);
       to = from;
     }
+    if (span.continues && entries.length < most)
+      this.addHead(block, span, hasOnlyHead ? span.to : first - 1, hasOnlyHead, entries);
+  }
+
+  /**
+   * Adds the matching parts of an overlong line that begin in `span`, up to `to`. The line itself begins
+   * before, in another file or before output of the other stream, and its part there has the rest up to here.
+   */
+  private addHead(
+    block: LogBlock,
+    span: LogSpan,
+    to: number,
+    isOpen: boolean,
+    entries: ScannedEntry[],
+  ): void {
+    const before = lineBefore(this.files, block, span);
+    let own: number | undefined = span.from;
+    if (before) {
+      const line = Buffer.concat([before, block.bytes.subarray(span.from, to)]);
+      const part = partsOf(line, 0, line.length).find((start) => start >= before.length);
+      own = part && span.from + part - before.length;
+    }
+    if (own !== undefined && own < to) this.addLine(block, span, own, to, isOpen, entries);
   }
 
   /** Adds the matching parts of the line `[from, to)`, the newest first. */

@@ -129,6 +129,12 @@ function endOfRotated(folder: string): number {
   return Math.max(promised, start + (sizeOf(join(folder, rotatedFileName(start, 'log'))) ?? 0));
 }
 
+/** The logical end of the log in `folder`; 0 without one. */
+export function endOfLog(folder: string): number {
+  const { start = 0, promised = 0 } = indexExtentOf(join(folder, INDEX_FILE)) ?? {};
+  return Math.max(promised, start + (sizeOf(join(folder, LOG_FILE)) ?? 0), endOfRotated(folder));
+}
+
 /**
  * Removes a link that would make the host write into another file: Berth itself never links a current log.
  */
@@ -211,9 +217,13 @@ export class LogWriter {
   private checkedAt: number;
   private readonly openLines = new Map<LogStream, OpenLine>();
 
-  /** Opens the log in `folder`. `limits` may change while it is open; `now` gives epoch milliseconds. */
-  constructor(folder: string, limits: Readonly<LogLimits>, now: () => number) {
+  /**
+   * Opens the log in `folder`. `limits` may change while it is open; `now` gives epoch milliseconds. A new
+   * log begins at `start`.
+   */
+  constructor(folder: string, limits: Readonly<LogLimits>, now: () => number, start = 0) {
     this.folder = folder;
+    this.endOffset = start;
     this.limits = limits;
     this.now = now;
     this.checkedAt = now();

@@ -22,6 +22,8 @@ export interface StatePaths {
   runs: string;
   /** The folder in which the process host keeps its own files. */
   host: string;
+  /** The folder of where removed logs have ended. */
+  logEnds: string;
   /** The log of the process host. */
   hostLog: string;
   /** The log of a daemon in the background. */
@@ -61,6 +63,7 @@ export const statePaths = (stateDir: string): StatePaths => ({
   logs: join(stateDir, 'logs'),
   runs: join(stateDir, 'runs'),
   host: join(stateDir, 'host'),
+  logEnds: join(stateDir, 'host', 'log-ends'),
   hostLog: join(stateDir, 'host', 'host.log'),
   daemonLog: join(stateDir, 'daemon.log'),
   cloudToken: join(stateDir, 'cloud-token'),

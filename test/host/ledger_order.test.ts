@@ -43,7 +43,7 @@ async function hostRuns(onStart: () => void, onEnded: (end: RunEnd) => void) {
   const runs = new HostRuns({
     clock: systemClock,
     ledger: new RunLedger(path),
-    logWriters: createLogWriters(join(folder, 'logs'), systemClock.now, () => {}),
+    logWriters: createLogWriters(join(folder, 'logs'), join(folder, 'ends'), systemClock.now, () => {}),
     stops,
     commands: new RunCommands(systemClock, stops),
     groups: new RunGroups({ clock: systemClock, ownPids: () => new Set(), log: () => {} }),

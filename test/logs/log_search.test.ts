@@ -202,6 +202,51 @@ describe('the logs of many services', () => {
     ]);
   });
 
+  /** A long text in few characters: `3a2b` for `aaabb`. */
+  const outline = (text: string): string =>
+    text.replace(/(.)\1*/g, (same, letter) => `${same.length}${letter}`);
+
+  /** How a line begins. A search may miss what output of the other stream separates from that. */
+  const beginning = (text: string): string => (/^(.)\1*/.exec(text)?.[0] ?? '').slice(0, 40);
+
+  test('have every part of lines longer than 64 KiB that cross files or other output', async () => {
+    const seed = Date.now();
+    const below = random(seed);
+    for (let round = 0; round < 12; round += 1) {
+      const name = `long${round}`;
+      const { writer } = writerOf(name, {
+        maxBytes: [70_000, 150_000, 1_000_000][round % 3] ?? 0,
+        keep: 1_000,
+      });
+      const expected: Record<1 | 2, string> = { 1: '', 2: '' };
+      for (let piece = 0; piece < 30; piece += 1) {
+        const stream = below(3) === 0 ? 2 : 1;
+        // Short lines beside them, and at most two parts of the other stream's line at once.
+        const text = String.fromCharCode(97 + (piece % 26)).repeat(below(stream === 1 ? 60_000 : 300));
+        const end = below(6) === 0 ? '\n' : '';
+        writer.append(stream, RUN, Buffer.from(`${text}${end}`));
+        expected[stream] += `${text}${end}`;
+      }
+      for (const [stream, number] of [
+        ['stdout', 1],
+        ['stderr', 2],
+      ] as const) {
+        const filter = { ...EVERY_LINE, stream };
+        const rows = (await pages({ ...searchTask([name]), filter, limit: 1 + below(5) })).reverse();
+        const lines = expected[number].replace(/\n$/, '').split('\n');
+        const parts = lines.flatMap((line) => line.match(/.{1,65536}/g) ?? ['']);
+        const label = `seed ${seed}, round ${round}, ${stream}`;
+        const shown = rows.map(({ text = '' }) => outline(text));
+        expect(shown, label).toEqual(expected[number] === '' ? [] : parts.map(outline));
+        for (const { offset, text = '' } of rows.slice(0, 5).filter((row) => row.text)) {
+          const asked = { ...searchTask([name]), filter: { ...filter, q: beginning(text) } };
+          const found = (await pages({ ...asked, limit: 50 })).map((row) => row.offset);
+          expect(found.includes(offset), `${label}, ${outline(text)}`).toBe(true);
+        }
+      }
+    }
+  });
+
   test('have each line once while they rotate between pages, and lack only the oldest', async () => {
     const seed = Date.now();
     const below = random(seed);
