@@ -1,5 +1,4 @@
-// docs/reference.md "Logs of many services": a place in the log of a removed service is none in the log of the
-// next one of that name.
+// docs/reference.md "Logs of many services": places in logs, across rotations and the removal of a log.
 import { expect, it } from 'vitest';
 import { type Daemon, startDaemon } from '../kit/daemon.ts';
 import { eventually } from '../kit/eventually.ts';
@@ -60,3 +59,28 @@ it.each([
     }
   },
 );
+
+it('pages of several logs reach across rotations', async () => {
+  const daemon = await startDaemon({ config: 'port = 0\n[logs]\nmax_bytes = 65536\n' });
+  const print =
+    'print("x" x int(rand(3000)), "\\n"); print STDERR ("y" x int(rand(300)), "\\n") if rand(3) < 1';
+  const cmd = `perl -e '$| = 1; srand(7); for (1..150) { ${print} }'`;
+  const names = ['one', 'two', 'three'];
+  for (const name of names) {
+    await daemon.request('POST', '/v1/services', { name, port: null, kind: 'task', cmd });
+    expect((await daemon.request('POST', `/v1/services/${name}/start`)).status).toBe(200);
+  }
+  const read = async (): Promise<number> => {
+    let lines = 0;
+    for (let before = ''; ; ) {
+      const page = await daemon.request('GET', `/v1/logs?limit=40${before && `&before=${before}`}`);
+      expect(page.status, JSON.stringify(page.body)).toBe(200);
+      lines += page.body.lines.filter(({ text }: { text?: string }) => text !== undefined).length;
+      before = page.body.before;
+      if (!before) return lines;
+    }
+  };
+  // At once, so that the threads that read open and close files between each other.
+  const counts = await Promise.all(Array.from({ length: 6 }, read));
+  expect(new Set(counts).size).toBe(1);
+});
