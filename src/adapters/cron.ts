@@ -4,9 +4,9 @@ import type { ScheduleSpec } from '../protocol/schedules.ts';
 
 /** The longest line that is read. */
 const MAX_LENGTH = 256;
-const EVERY = /^@every ((?:\d{1,9}(?:ms|s|m|h))+)$/;
+const EVERY = /^@every ((?:\d{1,9}(?:ms|s|m|h|d))+)$/;
 const NICKNAME = /^@(?:yearly|annually|monthly|weekly|daily|midnight|hourly)$/;
-const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 24 * 3_600_000 };
 const MIN_EVERY_MS = 1_000;
 const MAX_EVERY_MS = 366 * 24 * 3_600_000;
 
@@ -15,7 +15,7 @@ function intervalOf(line: string): number | null {
   const text = EVERY.exec(line)?.[1];
   if (text === undefined) return null;
   let ms = 0;
-  for (const [, count, unit] of text.matchAll(/(\d+)(ms|s|m|h)/g))
+  for (const [, count, unit] of text.matchAll(/(\d+)(ms|s|m|h|d)/g))
     ms += Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
   return ms;
 }
@@ -27,7 +27,7 @@ const open = ({ cron, timezone }: Pick<ScheduleSpec, 'cron' | 'timezone'>): Cron
 export function cronFault(cron: string): string | null {
   const every = intervalOf(cron);
   if (every !== null)
-    return every >= MIN_EVERY_MS && every <= MAX_EVERY_MS ? null : 'must be @every 1s to @every 8784h';
+    return every >= MIN_EVERY_MS && every <= MAX_EVERY_MS ? null : 'must be @every 1s to @every 366d';
   const isLine = cron.length <= MAX_LENGTH && cron.trim().split(/\s+/).length === 5;
   if (!isLine && !NICKNAME.test(cron))
     return 'must be a cron line of five fields such as "0 3 * * *", @daily, or @every 5m';

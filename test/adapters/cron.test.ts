@@ -8,13 +8,28 @@ const at = (text: string): number => Date.parse(text);
 const shown = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
 describe('a cron expression', () => {
-  it.each(['*/5 * * * *', '0 3 * * MON-FRI', '0 0 29 2 *', '@daily', '@every 5m', '@every 1h30m'])(
-    '%s is accepted',
-    (line) => expect(cronFault(line)).toBeNull(),
-  );
+  it.each([
+    '*/5 * * * *',
+    '0 3 * * MON-FRI',
+    '0 0 29 2 *',
+    '@daily',
+    '@every 5m',
+    '@every 1h30m',
+    '@every 1d12h',
+    '@every 366d',
+  ])('%s is accepted', (line) => expect(cronFault(line)).toBeNull());
   it.each([
     ...['', 'x', '* * * *', '* * * * * *', '61 * * * *', '0 0 30 2 *', '0 0 31 4,6 *', '2030-01-01T00:00:00'],
-    ...['@every', '@every 0s', '@every 5', '@every 1ms', '@never', `${'0,'.repeat(500)}0 * * * *`],
+    ...[
+      '@every',
+      '@every 0s',
+      '@every 367d',
+      '@every 1w',
+      '@every 5',
+      '@every 1ms',
+      '@never',
+      `${'0,'.repeat(500)}0 * * * *`,
+    ],
   ])('%s is refused', (line) => expect(cronFault(line)).toMatch(/^must be /));
   it('knows time zones', () => {
     expect([isTimezone('Europe/Berlin'), isTimezone('Europe/Nowhere'), isTimezone('')]).toEqual([
