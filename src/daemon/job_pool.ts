@@ -18,6 +18,7 @@ import { Failure, isFailure } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { entryUrl } from '../settings/build_paths.ts';
 import { JOBS } from '../settings/limits.ts';
+import { reportCrash } from './daemon_log.ts';
 
 /** Every job: one plain object in, one plain object out. `workers/jobs.ts` holds the functions. */
 export interface JobTable {
@@ -169,6 +170,7 @@ export function createJobPool(options: JobPoolOptions = {}): JobPool {
         }
       } catch (error) {
         if (signal.aborted) throw new Failure('deadline', `${name}: not done within ${deadlineMs} ms`);
+        if (!closed) reportCrash(`the job ${name}`, error, false);
         throw new Failure('crashed', `${name}: ${error instanceof Error ? error.message : String(error)}`);
       }
       if ('failure' in outcome) {

@@ -1,6 +1,6 @@
 // The pool, with real threads.
 import { pathToFileURL } from 'node:url';
-import { beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { createJobPool, type JobPoolOptions } from '../../src/daemon/job_pool.ts';
 import { afterThisTest } from '../kit/actors.ts';
 import { bundle } from '../kit/bundle.ts';
@@ -42,10 +42,13 @@ it('a job that takes too long is ended at its deadline, and the next one complet
 });
 
 it.each(['defect', 'exit', 'memory'])(
-  'a job that ends by %s fails with `crashed` and affects no other',
+  'a job that ends by %s fails with `crashed`, is in the log, and affects no other',
   async (how) => {
     const { run } = open({ deadlineMs: 20_000 });
+    const logged = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    onTestFinished(() => logged.mockRestore());
     expect(await codeOf(run(how))).toBe('crashed');
+    expect(logged.mock.calls.join('\n')).toMatch(/^berth: the job \w+ crashed: /m);
     expect(await run('after')).toMatchObject({ server: 'after' });
   },
 );
