@@ -129,10 +129,14 @@ function endOfRotated(folder: string): number {
   return Math.max(promised, start + (sizeOf(join(folder, rotatedFileName(start, 'log'))) ?? 0));
 }
 
-/** The logical end of the log in `folder`; 0 without one. */
+/** The logical end of the log in `folder`; 0 without one that can be read. */
 export function endOfLog(folder: string): number {
-  const { start = 0, promised = 0 } = indexExtentOf(join(folder, INDEX_FILE)) ?? {};
-  return Math.max(promised, start + (sizeOf(join(folder, LOG_FILE)) ?? 0), endOfRotated(folder));
+  try {
+    const { start = 0, promised = 0 } = indexExtentOf(join(folder, INDEX_FILE)) ?? {};
+    return Math.max(promised, start + (sizeOf(join(folder, LOG_FILE)) ?? 0), endOfRotated(folder));
+  } catch {
+    return 0;
+  }
 }
 
 /**

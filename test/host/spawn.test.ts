@@ -1,5 +1,6 @@
 import {
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -238,6 +239,15 @@ test('logs that cannot be removed are named as often as it is tried, and the hos
   renameSync(`${logs}.away`, logs);
   await daemon.host.ask('forget', { service: 'web' });
   expect(existsSync(join(logs, 'web'))).toBe(false);
+});
+
+test('a service without a log, or with a damaged one, is removed', async () => {
+  const daemon = await connectDaemon(newState());
+  const folder = join(daemon.stateDir, 'logs', 'web');
+  await daemon.host.ask('forget', { service: 'web' });
+  mkdirSync(join(folder, 'out.idx'), { recursive: true });
+  await daemon.host.ask('forget', { service: 'web' });
+  expect(existsSync(folder)).toBe(false);
 });
 
 test('a process is never blocked by unread output, and does not notice a missing reader', async () => {
