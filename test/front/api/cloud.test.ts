@@ -134,7 +134,11 @@ describe('clusters', () => {
     ['another field', { name: 'a', kubeconfig: 'x', server: 'https://x' }, ['server']],
     ['no kubeconfig', { name: 'a' }, ['kubeconfig']],
     ['in_cluster without leave', { name: 'a', in_cluster: true }, ['in_cluster']],
-    ['a kubeconfig that is none', { name: 'a', kubeconfig: 'a: b' }, ['kubeconfig.current-context']],
+    [
+      'a kubeconfig that is none',
+      { name: 'a', kubeconfig: 'a: b' },
+      ['kubeconfig.a', 'kubeconfig.current-context'],
+    ],
     ['namespaces that are none', { name: 'a', namespaces: ['a', 'B_'] }, ['namespaces.1']],
     [
       'too many namespaces',
