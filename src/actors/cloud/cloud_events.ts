@@ -141,10 +141,18 @@ class CloudEvents {
     return { events, lookedTo: lastId, oldest };
   }
 
-  hasEnd({ operationId, result }: MessageOf<CloudEventsProtocol, 'hasEnd'>): { hasEnd: boolean } {
+  hasEnd({
+    operationId,
+    result,
+  }: MessageOf<CloudEventsProtocol, 'hasEnd'>): ReplyOf<CloudEventsProtocol, 'hasEnd'> {
+    const isEnd = ({ event }: WaitingEvent): boolean =>
+      event.operationId === operationId && event.result === result;
     const text = `"operation_id":${JSON.stringify(operationId)},"result":${JSON.stringify(result)},`;
     const ends = this.kept.filter(({ type }) => type === 'operation.done' || type === 'operation.failed');
-    return { hasEnd: ends.some(({ data }) => data.includes(text)) };
+    return {
+      hasEnd: ends.some(({ data }) => data.includes(text)),
+      isWaiting: this.waiting.some(isEnd),
+    };
   }
 
   subscribe(): ReplyOf<CloudEventsProtocol, 'subscribe'> {

@@ -68,7 +68,7 @@ class CloudOperations {
   private readonly runs = new Map<string, Deferred<void>>();
   /** Operations whose end is not in the journal yet. */
   private readonly untold = new Set<string>();
-  /** Operations of an earlier daemon, whose end may already be in the journal. */
+  /** Those of an earlier daemon or a full disk, whose end may be in the journal, or wait for it. */
   private readonly uncertain = new Set<string>();
   /** By workload: settles once the outcome of the interrupted operations on it is known. */
   private readonly lookups = new Map<string, Promise<void>>();
@@ -223,8 +223,12 @@ class CloudOperations {
         const row = this.rows.get(id);
         if (!row) return;
         const isTold = await tolerateFailure(this.tell(row), () => false);
-        if (isTold) this.uncertain.delete(id);
-        else this.untold.add(id);
+        if (isTold) {
+          this.uncertain.delete(id);
+          return;
+        }
+        this.untold.add(id);
+        this.uncertain.add(id);
       }),
     );
   }
@@ -233,8 +237,9 @@ class CloudOperations {
   private async tell(row: StoredOperation): Promise<boolean> {
     const event = endEvent(row);
     const end = { operationId: row.id, result: event.result ?? 'ok' };
-    const isThere = this.uncertain.has(row.id) && (await this.events.ask('hasEnd', end)).hasEnd;
-    const isStored = isThere || (await this.events.ask('append', { events: [event] })).isStored;
+    const known = this.uncertain.has(row.id) ? await this.events.ask('hasEnd', end) : null;
+    if (known?.isWaiting) return false;
+    const isStored = known?.hasEnd || (await this.events.ask('append', { events: [event] })).isStored;
     if (isStored && this.rows.get(row.id) === row) this.markTold(row);
     return isStored;
   }

@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { NO_SUBJECT } from '../../../src/protocol/cloud_events.ts';
 import type { OperationRequest, OperationResult } from '../../../src/protocol/cloud_operations.ts';
@@ -5,6 +7,7 @@ import { CLOUD_OPERATIONS } from '../../../src/settings/cloud_limits.ts';
 import { realTime, tempDir } from '../../kit/actors.ts';
 import { auditOf, type Cloud, cloud, doubleWith, eventually, openCloudStore } from '../../kit/cloud.ts';
 import type { Json } from '../../kit/kube_double.ts';
+import { fillDisk, smallDisk } from '../../kit/small_disk.ts';
 
 const request = (more: Partial<OperationRequest> = {}): OperationRequest => ({
   key: null,
@@ -111,6 +114,27 @@ it('the end of an operation that a kill kept from the journal is journaled once'
   const second = await cloud({ shared: store, folder });
   await eventually(async () => (await store.operations()).every(({ isTold }) => isTold));
   expect(await ends(second)).toMatchObject([{ operation_id: '01AAAAAAAAAAAAAAAAAAAAAAAB', result: 'ok' }]);
+});
+
+it('the ends of operations on a full disk are journaled once, when there is room', async (test) => {
+  const disk = smallDisk('256k');
+  if (disk === undefined) return test.skip('mounting is not allowed');
+  const here = await cloud({ shared: openCloudStore(tempDir()).cloudStore, folder: disk });
+  const filler = join(disk, 'filler');
+  fillDisk(filler);
+  const ids: string[] = [];
+  for (let count = 0; count < 12; count += 1) {
+    const { id } = await begin(here);
+    await settle(here, id);
+    ids.push(id);
+  }
+  rmSync(filler);
+  await eventually(async () => (await ends(here)).length >= ids.length);
+  // One more, with which earlier ones would be written again.
+  const { id } = await begin(here);
+  await settle(here, id);
+  await eventually(async () => (await ends(here)).some((end) => end.operation_id === id));
+  expect((await ends(here)).map((end) => end.operation_id).sort()).toEqual([...ids, id].sort());
 });
 
 /** A cloud whose daemon ended in the middle of a sleep with the key `k`, and the id of the operation. */
