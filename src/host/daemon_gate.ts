@@ -63,6 +63,8 @@ export class DaemonGate {
   /** The daemon admitted last, or waiting for this host to exit. */
   private owner: Hello | null = null;
   private first: Hello | null = null;
+  /** Whether the last `reopen` found no folder. */
+  private isFolderMissing = false;
 
   constructor(config: DaemonGateConfig) {
     this.config = config;
@@ -86,7 +88,11 @@ export class DaemonGate {
    */
   async reopen(): Promise<void> {
     const { folder } = this.config;
+    const wasMissing = this.isFolderMissing;
+    this.isFolderMissing = !existsSync(folder);
     if (!existsSync(dirname(folder)) || this.currentInode() === this.inode) return;
+    // Not at once, because the whole state directory may be being removed.
+    if (this.isFolderMissing && !wasMissing) return;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     // Its open connections continue.
     this.server.close();

@@ -73,6 +73,8 @@ export class RunLedger {
   private file: OpenFile | null = null;
   /** Whether a change is missing from the file. */
   private isBehind = true;
+  /** Whether the last `flush` found no file. */
+  private wasMissing = false;
 
   /** Opens the ledger at `path`. Throws when it cannot be read. */
   constructor(path: string) {
@@ -99,11 +101,14 @@ export class RunLedger {
   }
 
   /**
-   * Tries to write missing changes, or all rows if the file was removed. Returns whether all are written, at
-   * least to the page cache.
+   * Tries to write missing changes, or all rows if the file has been gone since the last call. Returns
+   * whether all are written, at least to the page cache.
    */
   flush(): boolean {
-    if (!existsSync(this.path)) this.isBehind = true;
+    const isMissing = !existsSync(this.path);
+    // Not at once, because the whole state directory may be being removed.
+    if (isMissing && this.wasMissing) this.isBehind = true;
+    this.wasMissing = isMissing;
     // A removed folder will never be read again.
     return !this.isBehind || this.write('') || !existsSync(dirname(this.path));
   }

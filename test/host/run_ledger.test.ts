@@ -130,6 +130,6 @@ test('a removed ledger is read by its second link, and written again while its h
   expect(runs()).toEqual(['a']);
   ledger.put(row('b'));
   for (const name of ['ledger', '../host.ledger']) rmSync(join(folder, 'host', name));
-  expect(ledger.flush()).toBe(true);
+  for (let call = 0; call < 2; call += 1) expect(ledger.flush()).toBe(true);
   expect(runs()).toEqual(['a', 'b']);
 });

@@ -139,7 +139,8 @@ class Ports {
     if (!found) return { listener: null };
     const { pid, label } = found;
     // The daemon itself listens for a service that has a door.
-    const [owner] = pid === process.pid ? this.claims.others('', port) : [];
+    const doors = this.store.table('doors');
+    const owner = this.claims.others('', port).find((name) => pid === process.pid && doors.get(name));
     if (owner !== undefined) return { listener: { pid, holder: owner } };
     return { listener: { pid, holder: (await this.serviceOf(found)) ?? label } };
   }

@@ -242,6 +242,9 @@ describe('the holder of a port', () => {
     const port = await listen(host);
     const holder = `pid ${process.pid} (${commOf(process.pid)})`;
     expect(await ref.ask('listener', { port })).toEqual({ listener: { pid: process.pid, holder } });
+    // A service without a door that is registered on a port of the daemon.
+    await ref.ask('claim', { owner: 'web', port });
+    expect(await ref.ask('listener', { port })).toEqual({ listener: { pid: process.pid, holder } });
   });
 
   const outside = Object.values(networkInterfaces())
