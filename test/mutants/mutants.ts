@@ -618,8 +618,8 @@ export const MUTANTS: readonly Mutant[] = [
       'told-twice',
       'an end that the journal has is told again',
       'src/actors/cloud/cloud_operations.ts',
-      'const isThere = this.uncertain.has(row.id) && ',
-      'const isThere = row.key === undefined && ',
+      'const known = this.uncertain.has(row.id) ? ',
+      'const known = row.key === undefined ? ',
       AUDIT,
     ],
     [
