@@ -90,7 +90,7 @@ function spansOf(pieces: readonly LogPiece[]): RunSpan[] {
 /**
  * The split point of an overlong line that begins at `from`: after at most 64 KiB, never within a character.
  */
-function splitOffset(bytes: Uint8Array, from: number): number {
+export function splitOffset(bytes: Uint8Array, from: number): number {
   const max = from + LOGS.maxLineBytes;
   let end = max;
   while (end > max - 3 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;

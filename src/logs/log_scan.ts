@@ -15,6 +15,7 @@ import {
 } from './log_blocks.ts';
 import { type LogFilter, type ReadLine, readLine } from './log_filter.ts';
 import type { LogFilePair } from './log_pairs.ts';
+import { OverlongLines, splitLine } from './overlong_lines.ts';
 import { readableLine } from './terminal_text.ts';
 
 export interface ScannedLine extends ReadLine {
@@ -78,47 +79,6 @@ function restOfLine(files: LogFiles, from: number, { run, stream }: LogSpan, mos
   return Buffer.concat(parts);
 }
 
-/**
- * The beginning of the line that `span` of `block` continues: its bytes before the span. null: it is too long
- * to look for, or not kept.
- */
-function lineBefore(files: LogFiles, block: LogBlock, span: LogSpan): Buffer | null {
-  const parts: Buffer[] = [];
-  let spans = block.spans.filter(({ to }) => to <= span.from);
-  let { bytes, start } = block;
-  for (let length = 0; length < MAX_REST_BYTES; ) {
-    for (const one of spans.toReversed()) {
-      if (one.stream !== span.stream) continue;
-      if (one.run !== span.run) return null;
-      const newline = bytes.subarray(one.from, one.to).lastIndexOf(NEWLINE);
-      const part = Buffer.from(bytes.subarray(one.from + newline + 1, one.to));
-      parts.unshift(part);
-      length += part.length;
-      if (newline >= 0 || !one.continues) return Buffer.concat(parts);
-    }
-    const pair = files.pairBefore(start);
-    if (!pair) return null;
-    const end = Math.min(start, endOf(pair));
-    start = Math.max(pair.start, end - REST_BLOCK_BYTES);
-    bytes = readBytes(pair, start, end);
-    ({ spans } = describeBlock(pair, start, bytes));
-    if (bytes.length === 0) return null;
-  }
-  return null;
-}
-
-/** Splits the overlong line `[from, to)`. Returns where its parts begin, ascending. */
-function partsOf(bytes: Buffer, from: number, to: number): number[] {
-  const starts = [from];
-  for (let at = from; to - at > LOGS.maxLineBytes; ) {
-    let next = at + LOGS.maxLineBytes;
-    while (next > at + LOGS.maxLineBytes - 3 && ((bytes[next] ?? 0) & 0xc0) === 0x80) next -= 1;
-    starts.push(next);
-    at = next;
-  }
-  return starts;
-}
-
 export interface LogScanOptions {
   folder: string;
   filter: LogFilter;
@@ -146,6 +106,7 @@ export class LogScan {
   /** Everything from this key on has been searched. */
   private searched: number;
   private bound = Number.POSITIVE_INFINITY;
+  private overlongLines: OverlongLines | null = null;
   /** The number of consecutive blocks without a match. */
   private emptyBlocks = 0;
 
@@ -195,11 +156,17 @@ export class LogScan {
   close(): void {
     this.open?.close();
     this.open = null;
+    this.overlongLines = null;
   }
 
   private get files(): LogFiles {
     this.open ??= new LogFiles(this.options.folder);
     return this.open;
+  }
+
+  private get overlong(): OverlongLines {
+    this.overlongLines ??= new OverlongLines(this.files);
+    return this.overlongLines;
   }
 
   /** Searches the previous block, and keeps at most `most` of its lines. */
@@ -289,8 +256,8 @@ export class LogScan {
   ): void {
     const { bytes } = block;
     const first = span.continues ? bytes.subarray(0, span.to).indexOf(NEWLINE, span.from) + 1 : span.from;
-    const hasOnlyHead = span.continues && first === 0;
-    let to = hasOnlyHead ? first : span.to;
+    // All of it may be of a line that begins before and ends after it.
+    let to = span.continues && first === 0 ? 0 : span.to;
     while (to > first && entries.length < most) {
       const isOpen = bytes[to - 1] !== NEWLINE;
       const at = isOpen || !positions ? to - 1 : lastBelow(positions, to);
@@ -301,29 +268,11 @@ export class LogScan {
       this.addLine(block, span, from, end, newline < 0, entries);
       to = from;
     }
-    if (span.continues && entries.length < most)
-      this.addHead(block, span, hasOnlyHead ? span.to : first - 1, hasOnlyHead, entries);
-  }
-
-  /**
-   * Adds the matching parts of an overlong line that begin in `span`, up to `to`. The line itself begins
-   * before, in another file or before output of the other stream, and its part there has the rest up to here.
-   */
-  private addHead(
-    block: LogBlock,
-    span: LogSpan,
-    to: number,
-    isOpen: boolean,
-    entries: ScannedEntry[],
-  ): void {
-    const before = lineBefore(this.files, block, span);
-    let own: number | undefined = span.from;
-    if (before) {
-      const line = Buffer.concat([before, block.bytes.subarray(span.from, to)]);
-      const part = partsOf(line, 0, line.length).find((start) => start >= before.length);
-      own = part && span.from + part - before.length;
-    }
-    if (own !== undefined && own < to) this.addLine(block, span, own, to, isOpen, entries);
+    // The part of a line that begins before this span has the rest from here; later parts are of this span.
+    const own =
+      span.continues && entries.length < most ? this.overlong.partStarts(block).get(span) : undefined;
+    if (own !== undefined)
+      this.addLine(block, span, own, first === 0 ? span.to : first - 1, first === 0, entries);
   }
 
   /** Adds the matching parts of the line `[from, to)`, the newest first. */
@@ -335,7 +284,7 @@ export class LogScan {
     isOpen: boolean,
     entries: ScannedEntry[],
   ): void {
-    const parts = partsOf(block.bytes, from, to);
+    const parts = splitLine(block.bytes, from, to);
     let end = to;
     for (const start of parts.toReversed()) {
       let bytes = block.bytes.subarray(start, end);

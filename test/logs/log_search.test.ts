@@ -247,6 +247,19 @@ describe('the logs of many services', () => {
     }
   });
 
+  test('have the parts of a line of very many pieces', async () => {
+    const { writer } = writerOf('web');
+    // A search that went back to the beginning of the line for each piece would not end in time.
+    for (let piece = 0; piece < 20_000; piece += 1) {
+      writer.append(1, RUN, Buffer.from('x'.repeat(40)));
+      writer.append(2, RUN, Buffer.from('.'));
+    }
+    const filter = { ...EVERY_LINE, stream: 'stdout' } as const;
+    const rows = await pages({ ...searchTask(['web']), filter });
+    expect(rows.reduce((sum, { text = '' }) => sum + text.length, 0)).toBe(800_000);
+    expect(rows).toHaveLength(Math.ceil(800_000 / 65_536));
+  });
+
   test('have each line once while they rotate between pages, and lack only the oldest', async () => {
     const seed = Date.now();
     const below = random(seed);
