@@ -141,10 +141,12 @@ class CloudEvents {
     return { events, lookedTo: lastId, oldest };
   }
 
-  hasEnd({
+  async hasEnd({
     operationId,
     result,
-  }: MessageOf<CloudEventsProtocol, 'hasEnd'>): ReplyOf<CloudEventsProtocol, 'hasEnd'> {
+  }: MessageOf<CloudEventsProtocol, 'hasEnd'>): Promise<ReplyOf<CloudEventsProtocol, 'hasEnd'>> {
+    // What is being written is neither kept nor waiting.
+    await this.lastWrite;
     const isEnd = ({ event }: WaitingEvent): boolean =>
       event.operationId === operationId && event.result === result;
     const text = `"operation_id":${JSON.stringify(operationId)},"result":${JSON.stringify(result)},`;

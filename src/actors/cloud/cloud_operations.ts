@@ -1,7 +1,7 @@
 // State: the operations of the last day, those under way, and the ends not yet in the journal. Rebuilt from:
 // the store; what was under way when the daemon ended is looked up in the clusters.
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
-import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_events.ts';
+import type { CloudEventsProtocol } from '../../protocol/cloud_events.ts';
 import type {
   CloudOperationsProtocol,
   OperationRequest,
@@ -22,6 +22,7 @@ import {
 import { type Deferred, deferred } from '../../runtime/deferred.ts';
 import { CLOUD_OPERATIONS } from '../../settings/cloud_limits.ts';
 import { THREADS } from '../../settings/limits.ts';
+import { CUT_OFF, cutOffEvent, endEvent } from './operation_events.ts';
 
 export interface CloudOperationsConfig {
   store: CloudStore;
@@ -30,32 +31,12 @@ export interface CloudOperationsConfig {
 /** The outcome of an interrupted operation: its answer, or that it was not done; null: unknown. */
 type Outcome = { answer: object } | 'not_done' | null;
 
-const MAX_REASON_LENGTH = 1_000;
-const CUT_OFF = 'the daemon ended before it had answered';
-
 /**
  * Whether a retry may have another result, so that it is carried out:
  * docs/reference.md "Operations and retries".
  */
 const mayRetry = ({ failure }: OperationResult): boolean =>
   failure !== null && ERRORS[failure.code].status >= 500;
-
-/** The event of the end of an operation. */
-function endEvent(row: StoredOperation): NewCloudEvent {
-  const { id, action, who, from, subject, result } = row;
-  const failure = result?.failure ?? null;
-  const reason = (failure?.message ?? result?.reason ?? null)?.slice(0, MAX_REASON_LENGTH) ?? null;
-  const type = failure ? 'operation.failed' : 'operation.done';
-  return { ...subject, type, who, from, action, operationId: id, result: failure?.code ?? 'ok', reason };
-}
-
-/** The event of an operation interrupted by the end of the daemon. */
-const cutOffEvent = (row: StoredOperation, isDone: boolean | null): NewCloudEvent => ({
-  ...endEvent(row),
-  type: 'operation.interrupted',
-  result: 'interrupted',
-  reason: `${CUT_OFF}; it ${isDone === false ? 'was not done' : 'may have been done'}`,
-});
 
 class CloudOperations {
   private readonly context: Context;
