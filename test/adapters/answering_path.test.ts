@@ -40,9 +40,9 @@ describe('the mounts that may not answer', () => {
   });
 });
 
-it('a path on a file system answers until its server is gone', async (test) => {
+it('a path on a file system answers until its server is gone', async ({ skip }) => {
   const mount = await deadMount();
-  if (!mount) return test.skip('mounting is not allowed');
+  if (!mount) return skip('no right to mount a file system of FUSE');
   const [proj, none, local] = [join(mount.path, 'proj'), join(mount.path, 'none'), tempDir()];
   for (const path of [proj, none, local]) expect(await unansweredReason(path)).toBeNull();
   await mount.die();

@@ -16,9 +16,9 @@ async function register(daemon: Daemon, name: string, more: object): Promise<voi
 const change = (daemon: Daemon, name: string, what: string) =>
   daemon.request('POST', `/v1/services/${name}/${what}`);
 
-it('what is on a dead file system fails with the reason, and nothing else waits', async (test) => {
+it('what is on a dead file system fails with the reason, and nothing else waits', async ({ skip }) => {
   const mount = await deadMount();
-  if (!mount) return test.skip('mounting is not allowed');
+  if (!mount) return skip('no right to mount a file system of FUSE');
   const proj = join(mount.path, 'proj');
   let daemon = await startDaemon();
   await register(daemon, 'local', {});
