@@ -56,10 +56,11 @@ export class RunCommands {
   /** Runs a command, after any one under way. Fails start_failed. */
   async run(request: RunCommandRequest): Promise<ExecReport> {
     const { run, service, setting } = request;
-    const before = () => this.running.get(run)?.done ?? this.killing.get(run);
-    for (let other = before(); other; other = before()) await other.catch(() => undefined);
     const unanswered = await unansweredReason(setting.cwd);
     if (unanswered !== null) throw startFailed(service, `its working directory ${unanswered}`);
+    // Nothing is awaited between the last look and the start.
+    const before = () => this.running.get(run)?.done ?? this.killing.get(run);
+    for (let other = before(); other; other = before()) await other.catch(() => undefined);
     this.used.add(run);
     return this.start(request);
   }

@@ -18,7 +18,7 @@ import {
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TEXT_FILE } from './limits.ts';
-import { statePaths } from './state_paths.ts';
+import { ledgerLinkOf, statePaths } from './state_paths.ts';
 
 /** How often a pipe without bytes is read again. */
 const PIPE_POLL_MS = 20;
@@ -65,7 +65,7 @@ export function checkStateFiles(stateDir: string): void {
     checkKind(folder, 'a folder');
   const lock = `${store}-lock`;
   const files = [
-    ...[addressFile, daemonLog, earlierRedirectPage, hostLog, store, lock, storeCopy, `${host}.ledger`],
+    ...[addressFile, daemonLog, earlierRedirectPage, hostLog, store, lock, storeCopy, ledgerLinkOf(host)],
     ...['ledger', 'ledger.new', 'lock'].map((name) => join(host, name)),
     ...[events, cloudEvents].flatMap(filesIn),
   ];

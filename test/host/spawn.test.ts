@@ -241,6 +241,15 @@ test('logs that cannot be removed are named as often as it is tried, and the hos
   expect(existsSync(join(logs, 'web'))).toBe(false);
 });
 
+test('commands of one run are run one at a time, however many are asked for at once', async () => {
+  const daemon = await connectDaemon(newState());
+  const { run } = await daemon.spawn('web', 'exec sleep 100');
+  const cmd = 'mkdir busy && sleep 0.1 && rmdir busy';
+  const ask = () => daemon.host.ask('exec', { service: 'web', run, cmd, timeoutMs: 10_000 });
+  const reports = await Promise.all([ask(), ask(), ask()]);
+  expect(reports.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0]);
+});
+
 test('a service without a log, or with a damaged one, is removed', async () => {
   const daemon = await connectDaemon(newState());
   const folder = join(daemon.stateDir, 'logs', 'web');

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { LedgerRun } from '../../protocol/host.ts';
+import { ledgerLinkOf } from '../../settings/state_paths.ts';
 import { type FieldTypes, hasFields } from './field_types.ts';
 
 export interface LedgerRow extends Omit<LedgerRun, 'stopping'> {
@@ -57,8 +58,8 @@ function applyLine(line: string, rows: Map<string, LedgerRow>): void {
 /** The path of the ledger in the folder of a host. */
 export const ledgerFile = (folder: string): string => join(folder, 'ledger');
 
-/** The path of a second link to the ledger, which remains when the folder of the host is removed. */
-export const ledgerLink = (path: string): string => `${dirname(path)}.ledger`;
+/** The path of the second link to the ledger at `path`. */
+export const ledgerLink = (path: string): string => ledgerLinkOf(dirname(path));
 
 /** The text of a file, null without one. No other error may count as an empty ledger. */
 function textOf(path: string): string | null {
