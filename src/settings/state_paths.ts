@@ -52,10 +52,7 @@ export interface StatePaths {
   earlierRedirectPage: string;
 }
 
-/**
- * The path of the second link to the ledger of the host with the folder `host`. It remains when that folder is
- * removed.
- */
+/** The second link to the ledger of the host with the folder `host`. It remains when that is removed. */
 export const ledgerLinkOf = (host: string): string => `${host}.ledger`;
 
 /** The paths in the state directory at `stateDir`. */
