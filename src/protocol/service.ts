@@ -1,5 +1,5 @@
 // Services: the stored record, the data of a process, and the messages of `service:<name>`.
-import type { Ref } from '../runtime/actor.ts';
+import type { MessageOf, Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
 import type { AgentType } from './agent_types.ts';
 import type { EnvironmentRows } from './base_environment.ts';
@@ -308,7 +308,9 @@ export interface ServiceProtocol {
    * for a task comes when it has ended. `ifChanged`: skips a task that has completed with the same content.
    * `wake`: first waits for a stop under way. `awake`: the process never sleeps when idle. `slot`: the
    * scheduled time; a task runs once for each. `force`: an agent begins a new
-   * conversation; without it, a wake that would have to begin one fails no_session.
+   * conversation; without it, a wake that would have to begin one fails no_session. `groupRestartAt`: from
+   * the restart of its group, with the monotonic time it began at; fails start_failed if the service has been
+   * stopped or put to sleep by a client since.
    */
   start(message: {
     timeoutMs: number | null;
@@ -319,6 +321,7 @@ export interface ServiceProtocol {
     awake?: boolean;
     slot?: number;
     force?: boolean;
+    groupRestartAt?: number;
   }): StartReply;
   /**
    * Harmless when it is asleep. Fails sleep_refused for a service without `sleep`. An agent goes to sleep
@@ -328,9 +331,9 @@ export interface ServiceProtocol {
   sleep(message: { force?: boolean }): SleepReply;
   /**
    * `graceMs` null: the service's own stopGrace. `last`: refuses later starts, because the daemon is shutting
-   * down.
+   * down. `forRestart`: from the restart of its group, which starts it again.
    */
-  stop(message: { graceMs: number | null; last?: boolean }): StopReply;
+  stop(message: { graceMs: number | null; last?: boolean; forRestart?: boolean }): StopReply;
   restart(message: { timeoutMs: number | null; graceMs: number | null }): StartReply;
   /** Stops it if necessary and deletes its logs. The actor ends after the reply. */
   retire(message: { graceMs: number | null }): null;
@@ -363,19 +366,20 @@ export interface ServiceProtocol {
   grew(message: { end: number }): null;
 }
 
+/** What the starts of a set have in common. */
+export type MemberStart = Pick<MessageOf<ServiceProtocol, 'start'>, 'timeoutMs' | 'wake' | 'groupRestartAt'>;
+
 /**
  * Starts a service as part of a set: leaves a running one alone, joins a start under way, and skips a task
  * that has completed with the same content. Resolves when it is ready, or the task has completed.
- * `onStarted`: called when its process exists; null if nobody needs to know. `wake`: waits for a stop under
- * way first.
+ * `onStarted`: called when its process exists; null if nobody needs to know. `request` as in `start`.
  */
 export function startMember(
   service: Ref<ServiceProtocol>,
-  timeoutMs: number | null,
+  request: MemberStart,
   onStarted: (() => void) | null,
-  wake = false,
 ): Promise<StartReply> {
-  const message = { timeoutMs, join: true, ifChanged: true, ...(wake && { wake }) };
+  const message = { ...request, join: true, ifChanged: true };
   const limit = { deadlineMs: SERVICE.askDeadlineMs };
   const ready = service.ask('start', { ...message, wait: true }, limit);
   // Joins the start above. Its failure is reported by that start, so it is ignored here.

@@ -485,6 +485,25 @@ describe('groups', () => {
     expect((await daemon.request('POST', '/v1/groups/nothing/start')).body.code).toBe('unknown_group');
   });
 
+  it('leaves a member stopped that is stopped during the restart of the group', async () => {
+    const daemon = await startDaemon();
+    const stream = await daemon.events();
+    await register(daemon, 'db', { port: freePort(), group: 'site', cmd: 'exec sleep 600' });
+    const cmd = `trap 'sleep 0.5; exit 0' TERM; while :; do sleep 0.05; done`;
+    await register(daemon, 'web', { port: freePort(), group: 'site', dependsOn: ['db'], cmd });
+    await daemon.request('POST', '/v1/groups/site/start');
+    const restarted = daemon.request('POST', '/v1/groups/site/restart');
+    const status = async (name: string) => (await daemon.request('GET', `/v1/services/${name}`)).body.status;
+    await eventually(async () => (await status('web')) === 'stopping');
+    expect((await daemon.request('POST', '/v1/services/db/stop')).body.status).toBe('stopped');
+    expect(await restarted).toMatchObject({
+      status: 502,
+      body: { code: 'start_failed', message: 'db was stopped during its restart' },
+    });
+    expect([await status('db'), await status('web')]).toEqual(['stopped', 'stopped']);
+    expect(stream.events.filter(({ event }) => event === 'service.started')).toHaveLength(2);
+  });
+
   it.each([
     ['a chain', (index: number) => (index ? [`s${index - 1}`] : [])],
     ['a fan', (index: number) => (index ? ['s0'] : [])],

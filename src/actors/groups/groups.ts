@@ -17,7 +17,14 @@ import {
 import { type FailureDetail, fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol, StoredRestart } from '../../protocol/groups.ts';
 import type { Member } from '../../protocol/registry.ts';
-import { type SleepReply, type StartReply, type StopReply, startMember } from '../../protocol/service.ts';
+import {
+  type MemberStart,
+  type ServiceProtocol,
+  type SleepReply,
+  type StartReply,
+  type StopReply,
+  startMember,
+} from '../../protocol/service.ts';
 import {
   actor,
   type Context,
@@ -55,7 +62,7 @@ class Groups {
 
   start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartReply[] }> {
     return this.withGroup(name, async (members) => {
-      const answers = await this.startAll(members, { timeoutMs, wake: false });
+      const answers = await this.startAll(members, { timeoutMs });
       return { services: answersInOrder(members, answers) };
     });
   }
@@ -118,10 +125,7 @@ class Groups {
   }
 
   /** Starts `members` in dependsOn order. After a failure nothing new begins. */
-  private async startAll(
-    members: Member[],
-    { timeoutMs, wake }: { timeoutMs: number | null; wake: boolean },
-  ): Promise<Map<string, StartReply>> {
+  private async startAll(members: Member[], request: MemberStart): Promise<Map<string, StartReply>> {
     refuseEndless(members);
     const early = awaited(members, 'started');
     const answers = new Map<string, StartReply>();
@@ -131,7 +135,7 @@ class Groups {
       begun.add(member);
       const told = early.has(member) ? onStarted : null;
       try {
-        answers.set(member, await startMember(this.service(member), timeoutMs, told, wake));
+        answers.set(member, await startMember(this.service(member), request, told));
       } catch (error) {
         failed.push(member);
         throw error;
@@ -148,17 +152,17 @@ class Groups {
   }
 
   stop({ name, graceMs }: MessageOf<GroupsProtocol, 'stop'>): ReturnType<Groups['stopMembers']> {
-    return this.withGroup(name, (members) => this.stopMembers(members, graceMs));
+    return this.withGroup(name, (members) => this.stopMembers(members, { graceMs }));
   }
 
   private async stopMembers(
     members: DependentService[],
-    graceMs: number | null,
+    request: MessageOf<ServiceProtocol, 'stop'>,
   ): Promise<{ services: Pick<StopReply, 'name' | 'status' | 'exitCode'>[] }> {
     const answers = new Map<string, Pick<StopReply, 'name' | 'status' | 'exitCode'>>();
     const stopOne = async (member: string): Promise<void> => {
       try {
-        const { name, status, exitCode } = await this.service(member).ask('stop', { graceMs }, DEADLINE);
+        const { name, status, exitCode } = await this.service(member).ask('stop', request, DEADLINE);
         answers.set(member, { name, status, exitCode });
       } catch (error) {
         // A member that was removed meanwhile is already stopped.
@@ -199,13 +203,14 @@ class Groups {
     const { graceMs, step, timeoutMs } = restart;
     return this.withGroup(name, async (members) => {
       refuseEndless(members);
+      const groupRestartAt = this.context.clock.monotonic();
       try {
         if (step === 'stop') {
           await rows.put(name, restart);
-          await this.stopMembers(members, graceMs);
+          await this.stopMembers(members, { graceMs, forRestart: true });
           await rows.put(name, { ...restart, step: 'start' });
         }
-        const answers = await this.startAll(members, { timeoutMs, wake: false });
+        const answers = await this.startAll(members, { timeoutMs, groupRestartAt });
         return { services: answersInOrder(members, answers) };
       } finally {
         await this.forgetRestart(name);

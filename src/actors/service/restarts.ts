@@ -1,7 +1,7 @@
 // The restart of one service that is under way, and the wakes that continue through it.
 import { fail } from '../../protocol/errors.ts';
 import type { ServiceProtocol, StartReply } from '../../protocol/service.ts';
-import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import { type Clock, isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import type { ServiceMachine } from './machine.ts';
 
 interface Restart {
@@ -16,19 +16,30 @@ export class Restarts {
   private current: Restart | null = null;
   /** The last restart; null: a stop or a sleep came after it. */
   private last: Restart | null = null;
+  /** The monotonic time of a client's last stop or sleep; null: a client has started it since. */
+  private stoppedAt: number | null = null;
+  private readonly clock: Clock;
 
-  constructor(machine: ServiceMachine) {
+  constructor(machine: ServiceMachine, clock: Clock) {
     this.machine = machine;
+    this.clock = clock;
   }
 
   get isStopping(): boolean {
     return this.current !== null;
   }
 
-  /** For a stop or a sleep, which overrides a restart under way. */
-  cancel(): void {
+  /** For a stop or a sleep, which overrides a restart under way: a client's also the restart of its group. */
+  cancel(by: 'client' | 'group'): void {
     this.current = null;
     this.last = null;
+    if (by === 'client') this.stoppedAt = this.clock.monotonic();
+  }
+
+  /** Before a start. Fails start_failed for one of a group's restart that a client's stop has overridden. */
+  allowStart(groupRestartAt: number | undefined): void {
+    if (groupRestartAt === undefined) this.stoppedAt = null;
+    else if (this.stoppedAt !== null && this.stoppedAt > groupRestartAt) throw this.cancelled();
   }
 
   /**
@@ -36,6 +47,7 @@ export class Restarts {
    */
   restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
     if (this.current) return this.current.reply;
+    this.stoppedAt = null;
     const stopping = (async () => this.machine.stop(graceMs))();
     const reply = stopping.then(
       () => {

@@ -80,7 +80,7 @@ class SupervisedService implements SupervisedParts {
     this.session = createSession(this, config);
     this.life = createLife(this, config);
     this.machine = new ServiceMachine(name, this.life, effects);
-    this.restarts = new Restarts(this.machine);
+    this.restarts = new Restarts(this.machine, context.clock);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles(config);
     const { life, session } = this;
@@ -112,10 +112,14 @@ class SupervisedService implements SupervisedParts {
   }
 
   /** A client's stop, which overrides a restart under way. */
-  stop({ graceMs, last = false }: MessageOf<ServiceProtocol, 'stop'>): Promise<StopReply> {
+  stop({
+    graceMs,
+    last = false,
+    forRestart = false,
+  }: MessageOf<ServiceProtocol, 'stop'>): Promise<StopReply> {
     this.life.registered();
     if (last) this.machine.close('the daemon is shutting down');
-    this.restarts.cancel();
+    this.restarts.cancel(forRestart ? 'group' : 'client');
     this.files.release();
     if (this.session.isKept) {
       const kept = last ? this.session.suspend() : this.session.ended();
@@ -133,7 +137,8 @@ class SupervisedService implements SupervisedParts {
 
   /** Starts the service. A wake first waits for a stop under way, and continues through restarts. */
   start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
-    const { wake = false, awake = false, force = false, slot } = message;
+    const { wake = false, awake = false, force = false, slot, groupRestartAt } = message;
+    this.restarts.allowStart(groupRestartAt);
     if (slot !== undefined) return this.tasks.atSlot(message, slot);
     if (wake && this.session.isFallingAsleep) return this.session.settled().then(() => this.start(message));
     this.session.asked(wake, force);
@@ -154,7 +159,7 @@ class SupervisedService implements SupervisedParts {
 
   sleep({ force = false }: MessageOf<ServiceProtocol, 'sleep'>): Promise<SleepReply> {
     const { spec } = this.life.registered();
-    this.restarts.cancel();
+    this.restarts.cancel('client');
     return spec.agent ? this.session.sleep(force) : this.door.sleep();
   }
 
@@ -176,7 +181,7 @@ class SupervisedService implements SupervisedParts {
   /** Stops the service and deletes its logs. The actor ends soon, unless the service is registered again. */
   async retire(graceMs: number | null): Promise<null> {
     const reopen = this.machine.close('it is being removed');
-    this.restarts.cancel();
+    this.restarts.cancel('client');
     this.files.release();
     try {
       await this.door.forget();

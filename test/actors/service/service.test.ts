@@ -563,6 +563,28 @@ describe('a service that is stopping', () => {
     expect([world.state().status, world.host.spawns.length]).toEqual(['stopped', 1]);
   });
 
+  it('stays stopped when a stop comes during the restart of its group', async () => {
+    const world = await phases.running();
+    const groupRestartAt = world.clock.monotonic();
+    const again = { timeoutMs: null, wait: true, join: true, groupRestartAt };
+    await world.advance(10);
+    await stop(world);
+    await world.ref.ask('stop', { graceMs: null, forRestart: true });
+    expect(await code(world.ref.ask('start', again))).toBe('start_failed');
+    expect([world.state().status, world.host.spawns.length]).toEqual(['stopped', 1]);
+    // A start by a client overrides the stop, and the next restart of the group comes after it.
+    await running(world);
+    await world.ref.ask('stop', { graceMs: null, forRestart: true });
+    const started = world.ref.ask('start', again);
+    await world.advance(100);
+    expect(await started).toMatchObject({ status: 'running' });
+    await stop(world);
+    await world.advance(10);
+    const next = world.ref.ask('start', { ...again, groupRestartAt: world.clock.monotonic() });
+    await world.advance(100);
+    expect(await next).toMatchObject({ status: 'running' });
+  });
+
   it('is restarted by one call', async () => {
     const world = await phases.running();
     const again = world.ref.ask('restart', { timeoutMs: null, graceMs: null });
