@@ -5,8 +5,12 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { DatabaseConnection } from '../../src/adapters/postgres/connection.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
+import { readDatabaseUrl } from '../../src/settings/database_url.ts';
+import { afterThisTest } from '../kit/actors.ts';
 import { BIN } from '../kit/built_program.ts';
 import { type Daemon, eventually, newFolder, startDaemon } from '../kit/daemon.ts';
 import { send } from '../kit/http_request.ts';
@@ -290,6 +294,27 @@ const migrate = (url: string): { code: number | null; out: string; said: string 
   });
   return { code: status, out: stdout, said: stderr };
 };
+
+describe(`an empty database${NO_POSTGRES}`, () => {
+  it('gets its schema once from two servers that find it empty at the same time', async () => {
+    const team = await newTeam();
+    const blocker = new DatabaseConnection(readDatabaseUrl(team.url), {
+      purpose: 'test',
+      deadlineMs: 20_000,
+    });
+    afterThisTest(async () => blocker.close());
+    await blocker.query("SELECT pg_advisory_lock(hashtextextended('berth.migrate', 0))");
+    const starting = Promise.all([startServer(team), startServer(team)]);
+    const waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    await eventually(async () => (await blocker.query(waiting)).length === 2);
+    blocker.close();
+    const servers = await starting;
+    const codes = async (): Promise<unknown[]> =>
+      Promise.all(servers.map(async (one) => (await askAlone(one, '/k8s/clusters')).body.code ?? 'held'));
+    await eventually(async () => isDeepStrictEqual((await codes()).toSorted(), ['held', 'standing_by']));
+    expect(servers.map((server) => server.stderr()).join('')).not.toContain('already exists');
+  });
+});
 
 describe(`an unsuitable database${NO_POSTGRES}`, () => {
   it('is refused with the reason by the command and by the server, which uses it once it is suitable', async () => {

@@ -16,11 +16,13 @@ interface Format {
 
 const KNOWN = MIGRATIONS.length;
 
+/** Reads the tables of the catalog: `to_regclass` remembers what was missing before a wait for the lock. */
 async function readFormat(connection: DatabaseConnection): Promise<Format> {
-  const [found] = await connection.query<{ meta: string | null }>(
-    "SELECT to_regclass('berth.meta')::text AS meta",
+  const found = await connection.query(
+    'SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace ' +
+      "WHERE n.nspname = 'berth' AND c.relname = 'meta'",
   );
-  if (!found?.meta) return { format: 0, least: 0 };
+  if (found.length === 0) return { format: 0, least: 0 };
   const [row] = await connection.query<Format>('SELECT format, least FROM berth.meta');
   return row ?? { format: 0, least: 0 };
 }
