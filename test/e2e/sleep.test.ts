@@ -60,7 +60,7 @@ interface Spec {
   env?: Record<string, string>;
   dependsOn?: string[];
   group?: string;
-  sleep?: { afterMinutes: number };
+  sleep?: { afterMinutes: number } | null;
 }
 
 /** Registers a service with the server above; it sleeps only when asked, unless `spec` says otherwise. */
@@ -117,6 +117,23 @@ const refused = async (port: number): Promise<boolean> =>
     () => false,
     (error: NodeJS.ErrnoException) => error.code === 'ECONNREFUSED',
   );
+
+it('a service that was started without `sleep` goes to sleep on request once it has it', async () => {
+  const daemon = await startDaemon();
+  const port = freePort();
+  await register(daemon, 'web', { port, sleep: null });
+  await post(daemon, '/v1/services/web/start');
+  const spec = await service(daemon, 'web');
+  const { cmd, cwd } = spec;
+  const again = { name: 'web', port, cmd, cwd, sleep: { afterMinutes: 60 } };
+  expect((await daemon.request('POST', '/v1/services', again)).body.pid).toBe(spec.pid);
+  expect(await post(daemon, '/v1/services/web/sleep')).toEqual({ name: 'web', status: 'sleeping' });
+  expect([isAlive(spec.pid), await status(daemon, 'web')]).toEqual([false, 'sleeping']);
+  expect(await exchange(port, ['a'])).toBe('echo a');
+  expect((await history(daemon)).filter((line) => line !== 'web registered')).toEqual([
+    ...['web started', 'web slept', 'web started', 'web woke'],
+  ]);
+});
 
 it('a service sleeps without traffic, and is woken by a connection, its host name and the API', async () => {
   const daemon = await startDaemon();

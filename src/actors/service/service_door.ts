@@ -249,6 +249,7 @@ export class ServiceDoor {
   private async sleepNow(): Promise<SleepReply> {
     const { known, name, stop, effects, onChanged } = this.options;
     const { state, end } = known();
+    const isOnPort = this.isOnPort();
     const reply = { name, status: 'sleeping' } as const;
     if (this.isAsleep(state, end)) return reply;
     this.wakingSince = null;
@@ -258,7 +259,7 @@ export class ServiceDoor {
     this.row = { asleepAfter: after };
     try {
       // From here on new connections are held, so that none reaches a process about to end.
-      await this.openOrRefuse(null);
+      if (!isOnPort) await this.openOrRefuse(null);
       // Stored before the stop, so that whoever finds the run ended knows that the service is asleep.
       await this.options.table.put(name, this.row);
     } catch (error) {
@@ -267,9 +268,17 @@ export class ServiceDoor {
       throw error;
     }
     if (hasRun || state.phase === 'waiting') await stop();
+    if (isOnPort) await this.openOrRefuse(null);
     if (!hasRun) await effects.appendEvent(sleptEvent(name));
     onChanged();
     return reply;
+  }
+
+  /** Whether a process that was started before `sleep` was registered has the port of the door itself. */
+  private isOnPort(): boolean {
+    const { state, stored } = this.options.known();
+    const metadata = liveRun(state)?.metadata;
+    return metadata?.doorPort === undefined && metadata?.port === stored?.spec.port;
   }
 
   /** Wakes the service for a waiting client, and continues a sleep under way. */
@@ -296,8 +305,8 @@ export class ServiceDoor {
     const { state, stored } = this.options.known();
     const run = liveRun(state);
     const behind = run?.metadata.doorPort === undefined ? null : run;
-    const port =
-      behind?.metadata.doorPort ?? (this.row && stored && doorRule(stored.spec) ? stored.spec.port : null);
+    const isWanted = this.row && stored && doorRule(stored.spec) && !this.isOnPort();
+    const port = behind?.metadata.doorPort ?? (isWanted ? stored.spec.port : null);
     if (port === null) return null;
     if (!behind || state.phase !== 'running' || this.isAsleepAfter(behind.id) || !behind.metadata.port)
       return { port, target: null, idleMs: null };
