@@ -40,11 +40,11 @@ export const HTTP = {
 } as const;
 
 /**
- * Descriptors: docs/reference.md "Connections". Shares of the process's limit. Above `accept` no connection
- * is accepted, and above `dial` none is opened to a service. The rest is for logs, the store, threads and
- * process supervision.
+ * Descriptors: docs/reference.md "Connections". Shares of the process's limit. Above `acceptForwarded` no
+ * connection to be forwarded is accepted, above `dial` none is opened to a service, and above `acceptRequests`
+ * none to the API is accepted. The rest is for logs, the store, threads and process supervision.
  */
-export const DESCRIPTORS = { accept: 0.75, dial: 0.875, min: 128 } as const;
+export const DESCRIPTORS = { acceptForwarded: 0.625, dial: 0.75, acceptRequests: 0.875, min: 128 } as const;
 
 /** Files of the user that are read as a whole: the configuration, and project files of any tool. */
 export const TEXT_FILE = {

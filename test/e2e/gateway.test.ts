@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
@@ -193,6 +193,29 @@ it.runIf(canBecomeOthers)(
   },
 );
 
+const openFiles = ({ pid }: Daemon): number => readdirSync(`/proc/${pid}/fd`).length;
+
+it('the API answers while the connections to a door use all descriptors that they may', async () => {
+  const maxFiles = 256;
+  const daemon = await startDaemon({ maxFiles });
+  const port = freePort();
+  const cmd = `exec node -e 'require("net").createServer(() => {}).listen(process.env.PORT, "127.0.0.1")'`;
+  const spec = { name: 'web', port, cmd, ready: `tcp://localhost:${port}`, sleep: { afterMinutes: 60 } };
+  await daemon.request('POST', '/v1/services', spec);
+  expect((await daemon.request('POST', '/v1/services/web/start')).status).toBe(200);
+  const clients: Socket[] = [];
+  const isRefused = (): boolean => clients.some((client) => client.closed);
+  while (!isRefused()) {
+    const client = connect(port, '127.0.0.1', () => client.write('x')).on('error', () => undefined);
+    clients.push(client);
+    await nextTurn();
+  }
+  await eventually(() => openFiles(daemon) >= 0.6 * maxFiles);
+  expect((await daemon.request('GET', '/v1/services/web')).status).toBe(200);
+  expect((await daemon.request('POST', '/v1/services/web/stop')).status).toBe(200);
+  for (const client of clients) client.destroy();
+});
+
 it('the gateway starts and serves after more connections than there are descriptors', async () => {
   const maxFiles = 256;
   const daemon = await startDaemon({ maxFiles });
@@ -204,8 +227,8 @@ it('the gateway starts and serves after more connections than there are descript
   await eventually(() => clients.every((client) => client.closed || !client.connecting));
   const left = (): number => clients.filter((client) => !client.closed).length;
   // Those above the share are closed; the share itself is some less than what the daemon has open without.
-  await eventually(() => left() > 0 && left() <= DESCRIPTORS.accept * maxFiles);
-  expect(readdirSync(`/proc/${daemon.pid}/fd`).length).toBeLessThanOrEqual(maxFiles * DESCRIPTORS.dial);
+  await eventually(() => left() > 0 && left() <= DESCRIPTORS.acceptForwarded * maxFiles);
+  expect(openFiles(daemon)).toBeLessThanOrEqual(maxFiles * DESCRIPTORS.dial);
   for (const client of clients) client.destroy();
   const status = async () =>
     (await send(port, 'GET', '/', { headers: { host: `no.localhost:${port}` } })).status;

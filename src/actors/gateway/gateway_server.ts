@@ -153,7 +153,7 @@ export class Gateway {
       // bounds them anyway.
       server.maxHeadersCount = 0;
       server.on('connection', (socket: Socket) => {
-        if (areDescriptorsUsed(DESCRIPTORS.accept)) socket.destroy();
+        if (areDescriptorsUsed(DESCRIPTORS.acceptForwarded)) socket.destroy();
       });
       server.on('upgrade', (request, _socket, early) => this.onUpgrade(server, request, early));
       server.once('error', reject);

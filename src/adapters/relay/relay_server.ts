@@ -88,7 +88,7 @@ function createServer({ tls }: RelayAddress, strangers: Strangers): http.Server 
     : http.createServer(limits, answer);
   server.maxConnections = RELAY.maxConnections;
   server.on('connection', (socket) => {
-    if (areDescriptorsUsed(DESCRIPTORS.accept)) socket.destroy();
+    if (areDescriptorsUsed(DESCRIPTORS.acceptForwarded)) socket.destroy();
     else strangers.add(socket);
   });
   return server;

@@ -94,7 +94,7 @@ class NodeServer implements HttpServer {
       : http.createServer(limits, serve);
     if (Number.isFinite(maxConnections)) server.maxConnections = maxConnections;
     server.on('connection', (socket: Socket) => {
-      if (areDescriptorsUsed(DESCRIPTORS.accept)) socket.destroy();
+      if (areDescriptorsUsed(DESCRIPTORS.acceptRequests)) socket.destroy();
       else this.strangers?.add(socket);
     });
     server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) =>

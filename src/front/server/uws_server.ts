@@ -327,7 +327,7 @@ class UwsServer implements HttpServer {
     let connections = 0;
     const count = (res: HttpResponse, change: unknown): void => {
       connections += Number(change);
-      if (change === 1 && (connections > maxConnections || areDescriptorsUsed(DESCRIPTORS.accept)))
+      if (change === 1 && (connections > maxConnections || areDescriptorsUsed(DESCRIPTORS.acceptRequests)))
         res.close();
     };
     this.app.filter(count);
