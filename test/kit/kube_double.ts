@@ -55,8 +55,9 @@ export interface Double {
   kubeconfig: string;
   requests: Seen[];
   watches: OpenWatch[];
-  /** How many connections were made to it. */
+  /** How many connections were made to it, and how many of them resumed the TLS session of an earlier one. */
   readonly connections: number;
+  readonly resumedSessions: number;
   /** Denied actions, such as `patch deployments`. */
   denied: Set<string>;
   /** The size in bytes of the pieces that watch events are cut into. */
@@ -210,6 +211,7 @@ class Server implements Double {
   readonly requests: Seen[] = [];
   readonly watches: OpenWatch[] = [];
   connections = 0;
+  resumedSessions = 0;
   readonly denied = new Set<string>();
   cut: number | null = null;
   onPatched: Double['onPatched'] = null;
@@ -363,6 +365,7 @@ class Server implements Double {
     });
     server.on('secureConnection', (socket) => {
       this.connections += 1;
+      if (socket.isSessionReused()) this.resumedSessions += 1;
       this.sockets.add(socket);
       const { remotePort = 0 } = socket;
       socket

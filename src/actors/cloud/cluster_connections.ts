@@ -1,5 +1,4 @@
 // The connections to all clusters in use, each opened when first needed with the access sealed in the vault.
-// sealed.
 
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -56,21 +55,12 @@ export class ClusterConnections {
   }
 
   /**
-   * Begins to watch these clusters, a few at a time. Skips clusters that were never synced, and marks those
-   * whose access cannot be unsealed as unreachable. Rejects only for defects.
+   * Begins to watch these clusters, a few at a time, and then reads their namespaces. Skips clusters that were
+   * never synced, and marks those whose access cannot be unsealed as unreachable. Rejects only for defects.
    */
   async start(clusterIds: readonly string[]): Promise<void> {
-    const queue = [...clusterIds];
-    const lane = async (): Promise<void> => {
-      for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
-        // Opening a connection blocks the thread for a while.
-        await nextTurn();
-        if (this.isClosed) return;
-        // A cluster that is down must not delay the others.
-        await withTimeout(CLOUD.beginning.slowMs, this.begin(id), this.owner.clock);
-      }
-    };
-    await Promise.all(Array.from({ length: CLOUD.beginning.lanes }, lane));
+    await this.inLanes(clusterIds, (id) => this.begin(id));
+    await this.inLanes(clusterIds, (id) => this.readNamespaces(id));
   }
 
   /** Fails unknown_cluster, or when the access cannot be unsealed. */
@@ -118,6 +108,7 @@ export class ClusterConnections {
     this.entries.delete(clusterId);
     await entry.informer.close();
     await this.begin(clusterId);
+    await this.readNamespaces(clusterId);
   }
 
   has(clusterId: string): boolean {
@@ -140,6 +131,24 @@ export class ClusterConnections {
   async close(): Promise<void> {
     this.isClosed = true;
     await Promise.all([...this.entries.values()].map(({ informer }) => informer.close()));
+  }
+
+  private async inLanes(clusterIds: readonly string[], work: (id: string) => Promise<void>): Promise<void> {
+    const queue = [...clusterIds];
+    const lane = async (): Promise<void> => {
+      for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
+        // Opening a connection blocks the thread for a while.
+        await nextTurn();
+        if (this.isClosed) return;
+        // A cluster that is down must not delay the others.
+        await withTimeout(CLOUD.beginning.slowMs, work(id), this.owner.clock);
+      }
+    };
+    await Promise.all(Array.from({ length: CLOUD.beginning.lanes }, lane));
+  }
+
+  private async readNamespaces(clusterId: string): Promise<void> {
+    await this.entries.get(clusterId)?.informer.readNamespaces();
   }
 
   private async entry(clusterId: string): Promise<Connection> {

@@ -111,13 +111,14 @@ export class ClusterInformer {
 
   /**
    * Watches what the last sync was able to list, unless it is already watched: from an earlier watch's
-   * position, or after a new listing. Resolves when every watch is open or waiting for the cluster.
+   * position, or after a new listing. Resolves when every watch is open or waiting for the cluster. Nothing
+   * shown waits for the namespaces, so they are read after it, by `readNamespaces`.
    */
   async begin(): Promise<void> {
     if (this.syncing) await valueIfAnswered(this.syncing);
     if (this.state.kind !== 'idle') return;
     const { scope, lastSyncAt, origin } = this.options;
-    const begun = this.watch(
+    await this.watch(
       scopesOf(scope).map((one) => {
         const position = this.owner.position(this.id, one, origin);
         // The server may have been restored from a backup meanwhile.
@@ -127,7 +128,14 @@ export class ClusterInformer {
         return { scope: one, from, seenAt };
       }),
     );
-    await Promise.all(begun);
+  }
+
+  /**
+   * Reads the annotations of the namespaces, unless they are known already. After a failure a later check
+   * tries again. Rejects only for defects.
+   */
+  async readNamespaces(): Promise<void> {
+    if (this.namespacesAt === Number.NEGATIVE_INFINITY) await this.rereadNamespaces();
   }
 
   /**
@@ -193,9 +201,10 @@ export class ClusterInformer {
       this.owner.onListing(this.id, scope, rows, startedAt);
       this.onVersion(scope, version);
     }
-    this.watch(
+    const watched = this.watch(
       listings.map(({ scope, version }) => ({ scope, from: { version, isDoubtful: false }, seenAt })),
     );
+    this.inBackground(watched.then(() => this.rereadNamespaces()));
     const { version, capabilities } = await facts;
     const scope = clusterScopeOf(scopes);
     const isLimited = scope.some(({ namespaces }) => namespaces !== null);
@@ -224,8 +233,8 @@ export class ClusterInformer {
     owner.onPosition({ ...scope, clusterId, origin: options.origin, version, at: owner.clock.now() });
   }
 
-  /** Resolves for each scope when its watch is open or has to wait. */
-  private watch(starts: readonly ScopeStart[]): Promise<void>[] {
+  /** Resolves when the watch of each scope is open or has to wait. */
+  private async watch(starts: readonly ScopeStart[]): Promise<void> {
     const abort = new AbortController();
     this.become({ kind: 'watching', abort });
     const { clock } = this.owner;
@@ -233,36 +242,40 @@ export class ClusterInformer {
     this.stopChecks = clock.every(CLOUD.accountCheckMs, () => {
       this.inBackground(this.checkAccount());
       if (clock.monotonic() - this.namespacesAt >= POLICY.namespacesMs)
-        this.inBackground(this.readNamespaces());
+        this.inBackground(this.rereadNamespaces());
     });
-    const begins = starts.map(({ scope, from, seenAt }) => {
-      const begun = deferred<void>();
-      const handler = this.follower(scope, seenAt, () => begun.resolve());
-      const resource = workloadsResource(scope.kind, scope.namespace);
-      const options = { clock, openWatches: this.openWatches };
-      const ended = listAndWatch(this.cluster, resource, from, handler, abort.signal, options);
-      ended.catch((error: unknown) => this.owner.onDefect(error));
-      return Promise.race([begun.promise, ended]);
+    const [first, ...others] = starts;
+    // The TLS session of the first connection shortens the handshakes of the others.
+    if (first) await this.follow(first, abort.signal);
+    await Promise.all(others.map((start) => this.follow(start, abort.signal)));
+  }
+
+  /** Watches a scope until `signal` aborts. Resolves when the watch is open or has to wait. */
+  private follow({ scope, from, seenAt }: ScopeStart, signal: AbortSignal): Promise<void> {
+    const begun = deferred<void>();
+    const handler = this.follower(scope, seenAt, () => begun.resolve());
+    const resource = workloadsResource(scope.kind, scope.namespace);
+    const { clock } = this.owner;
+    const ended = listAndWatch(this.cluster, resource, from, handler, signal, {
+      clock,
+      openWatches: this.openWatches,
     });
-    // Nothing shown waits for the namespaces, so they leave the first calls to the watches.
-    this.inBackground(
-      Promise.allSettled(begins).then(() => (abort.signal.aborted ? undefined : this.readNamespaces())),
-    );
-    return begins;
+    ended.catch((error: unknown) => this.owner.onDefect(error));
+    return Promise.race([begun.promise, ended]);
   }
 
   private inBackground(work: Promise<void>): void {
     work.catch((error: unknown) => this.owner.onDefect(error));
   }
 
-  /** Reads the annotations of the namespaces. After a failure the next check tries again. */
-  private async readNamespaces(): Promise<void> {
+  private async rereadNamespaces(): Promise<void> {
+    if (this.state.kind !== 'watching') return;
     const startedAt = this.owner.clock.monotonic();
     const rows = await listNamespaces(this.cluster).catch((error: unknown) => {
       kubeFailure(error);
       return undefined;
     });
-    if (rows === undefined || this.state.kind === 'closed') return;
+    if (rows === undefined || this.state.kind !== 'watching') return;
     this.namespacesAt = startedAt;
     this.owner.onNamespaces(this.id, rows);
   }

@@ -35,7 +35,7 @@ import type { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadPoliciesOwner {
   readonly clock: Clock;
-  table(): Pick<WorkloadTable, 'rows' | 'idsOf' | 'get' | 'update' | 'showAgain'>;
+  table(): Pick<WorkloadTable, 'rows' | 'rowsOf' | 'get' | 'update' | 'showAgain'>;
   /** A schedule was added, changed or removed. */
   onScheduleChange(): void;
 }
@@ -113,7 +113,8 @@ export class WorkloadPolicies {
     this.heard.set(clusterId, { ...before, namespaces });
     const isSame = JSON.stringify([...(before.namespaces ?? [])]) === JSON.stringify([...namespaces]);
     if (isSame && before.namespaces !== null) return;
-    if (!isSame) this.owner.table().showAgain(this.owner.table().idsOf(clusterId));
+    const table = this.owner.table();
+    if (!isSame) table.showAgain(table.rowsOf(clusterId).map(({ id }) => id));
     this.owner.onScheduleChange();
   }
 
@@ -187,7 +188,9 @@ export class WorkloadPolicies {
   async due(): Promise<{ due: DueSwitch[]; nextAt: number | null }> {
     const due: DueSwitch[] = [];
     let nextAt: number | null = null;
-    await this.eachRow((seen) => {
+    const ready = [...this.heard.keys()].filter((clusterId) => this.isReady(clusterId));
+    const rows = ready.flatMap((clusterId) => this.owner.table().rowsOf(clusterId));
+    await this.eachRow(rows, (seen) => {
       // A change that matters here since the rows were taken causes another look.
       if (!this.isReady(seen.clusterId)) return;
       if (seen.switched === null && isUndecided(this.decisionOf(seen))) return;
@@ -215,7 +218,7 @@ export class WorkloadPolicies {
     const reports = new Map(
       this.policies.map((one) => [one, { policy: one.policy, selected: 0, decided: 0 }]),
     );
-    await this.eachRow((row) => {
+    await this.eachRow(this.owner.table().rows(), (row) => {
       for (const [one, report] of reports) if (one.has(row)) this.count(row, report);
     });
     return [...reports.values()];
@@ -224,7 +227,7 @@ export class WorkloadPolicies {
   async report(name: string): Promise<PolicyReport> {
     const { policy, has } = this.named(name);
     const report = { policy, selected: 0, decided: 0 };
-    await this.eachRow((row) => {
+    await this.eachRow(this.owner.table().rows(), (row) => {
       if (has(row)) this.count(row, report);
     });
     return report;
@@ -235,7 +238,7 @@ export class WorkloadPolicies {
     const { policy, has } = this.named(name);
     const report = { policy, selected: 0, decided: 0 };
     const rows: PreviewRow[] = [];
-    await this.eachRow((row) => {
+    await this.eachRow(this.owner.table().rows(), (row) => {
       if (!has(row)) return;
       this.count(row, report);
       if (rows.length < CLOUD.maxBulk) rows.push(this.previewRow(row));
@@ -266,11 +269,11 @@ export class WorkloadPolicies {
     if (schedule?.who === who || idle?.who === who) report.decided += 1;
   }
 
-  /** Visits every current workload, yielding to the event loop in between. */
-  private async eachRow(look: (row: StoredWorkload) => void): Promise<void> {
+  /** Calls `look` for each of `rows`, yielding to the event loop in between. */
+  private async eachRow(rows: readonly StoredWorkload[], look: (row: StoredWorkload) => void): Promise<void> {
     const { clock } = this.owner;
     let startedAt = clock.monotonic();
-    for (const row of this.owner.table().rows()) {
+    for (const row of rows) {
       look(row);
       if (clock.monotonic() - startedAt < SLICE_MS) continue;
       await nextTurn();

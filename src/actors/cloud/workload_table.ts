@@ -98,9 +98,9 @@ export class WorkloadTable implements CommitSource {
     return this.rows().map((row) => row.id);
   }
 
-  /** The ids of the workloads in this cluster, at the cost of its own rows only. */
-  idsOf(clusterId: string): string[] {
-    return this.entries.ofCluster(clusterId).flatMap(({ row }) => (row.gone ? [] : [row.id]));
+  /** The records of the workloads that are in this cluster, at the cost of its own rows only. */
+  rowsOf(clusterId: string): StoredWorkload[] {
+    return this.entries.ofCluster(clusterId).flatMap(({ row }) => (row.gone ? [] : [row]));
   }
 
   /** The records of the workloads that are in their clusters. */

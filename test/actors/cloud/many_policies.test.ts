@@ -55,7 +55,7 @@ function governed(clock: TestClock) {
       walks.count += 1;
       return rows;
     },
-    idsOf: (clusterId: string) => rows.flatMap((row) => (row.clusterId === clusterId ? [row.id] : [])),
+    rowsOf: (clusterId: string) => rows.filter((row) => row.clusterId === clusterId),
     get: (id: string) => known.get(id),
     update: () => undefined,
     showAgain: (ids: readonly string[]) => shownAgain.push(...ids),
@@ -104,6 +104,17 @@ describe('the largest possible number of policies', () => {
     governor.setNamespaces('another', [{ name: 'web', sleep }]);
     governor.setNamespaces('one', [{ name: 'web', sleep }]);
     expect([shownAgain.length, walks.count]).toEqual([rows.length, 0]);
+  });
+
+  it('does not visit the workloads of clusters about which not enough is known', async () => {
+    const { governor, walks, looks } = governed(virtualClock());
+    governor.setPolicies(policies);
+    governor.setNamespaces('another', []);
+    governor.onListed('another');
+    governor.onListed('one');
+    const before = [walks.count, looks()];
+    await governor.due();
+    expect([walks.count, looks()]).toEqual(before);
   });
 
   it('is reported with what each policy selects and decides', async () => {

@@ -1,6 +1,8 @@
 // A restart goes on watching where the last life has come to, and lists again only where it must.
 import { describe, expect, it } from 'vitest';
 import type { CloudBatch } from '../../../src/adapters/storage/cloud_store.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
+import { virtualClock } from '../../kit/actors.ts';
 import { type Cloud, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
 import { type Double, type Seen, workload } from '../../kit/kube_double.ts';
 
@@ -10,6 +12,9 @@ const listings = ({ requests }: Double): Seen[] =>
     ({ path, query }) =>
       /\/(deployments|statefulsets)$/.test(path) && !query.get('watch') && query.get('limit') !== '1',
   );
+
+const namespaceReads = ({ requests }: Double): number =>
+  requests.filter(({ path }) => path === '/api/v1/namespaces').length;
 
 /** Changes while nobody watches: one changes, one goes, one comes. */
 function changeMeanwhile(double: Double): void {
@@ -54,6 +59,35 @@ describe('after a restart', () => {
     expect(listings(double)).toEqual([]);
   });
 
+  it('one TLS handshake is enough for all connections to a cluster', async () => {
+    const { double, before } = await stopped();
+    const { connections, resumedSessions } = double;
+    await restarted(before);
+    await eventually(() => namespaceReads(double) === 1);
+    expect(double.connections - connections).toBe(3);
+    expect(double.resumedSessions - resumedSessions).toBe(2);
+  });
+
+  it('the namespaces are read once every cluster is watched', async () => {
+    const clock = virtualClock();
+    const { double: slow, before } = await stopped();
+    const quick = await doubleWith('kept');
+    const both = await restarted(before);
+    await both.add(quick.kubeconfig, 'quick');
+    await eventually(() => namespaceReads(slow) === 1 && namespaceReads(quick) === 1);
+    await both.stop();
+    const answer = deferred<void>();
+    const isVersion = ({ query }: Seen): boolean => query.get('limit') === '1';
+    slow.fault(isVersion, { kind: 'held', until: answer.promise });
+    for (const double of [slow, quick]) double.requests.length = 0;
+    await cloud({ folder: both.folder, vault: both.vault, clock });
+    await eventually(() => quick.watches.length === 2 && slow.requests.length === 1);
+    answer.resolve();
+    await eventually(() => slow.watches.length === 2);
+    expect(namespaceReads(quick)).toBe(0);
+    await eventually(() => namespaceReads(slow) === 1 && namespaceReads(quick) === 1);
+  });
+
   it('what has not changed is sent to clients once, and then only that it is up to date', async () => {
     const { before } = await stopped();
     const { folder, vault } = before;
@@ -86,7 +120,7 @@ describe('after a restart', () => {
     double.rewind(1);
     changeMeanwhile(double);
     await seen(await restarted(before));
-    expect(listings(double)).toHaveLength(2);
+    await eventually(() => listings(double).length === 2);
   });
 
   it('another server in place of the first causes a new listing, though its versions are higher', async () => {
@@ -104,7 +138,7 @@ describe('after a restart', () => {
       },
     });
     await seen(after);
-    expect(listings(other)).toHaveLength(2);
+    await eventually(() => listings(other).length === 2);
   });
 
   it('an account that may no longer watch has its cluster listed at once', async () => {
