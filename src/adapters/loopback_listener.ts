@@ -96,7 +96,8 @@ export async function listenOnLoopback(
     await Promise.all(closed);
   };
   const accept = (socket: Socket): void => {
-    if (areDescriptorsUsed(DESCRIPTORS.acceptForwarded)) socket.on('error', () => undefined).resetAndDestroy();
+    if (areDescriptorsUsed(DESCRIPTORS.acceptForwarded))
+      socket.on('error', () => undefined).resetAndDestroy();
     else onConnection(socket);
   };
   const listen: Listen = async (host, at) => {

@@ -41,8 +41,9 @@ export const HTTP = {
 
 /**
  * Descriptors: docs/reference.md "Connections". Shares of the process's limit. Above `acceptForwarded` no
- * connection to be forwarded is accepted, above `dial` none is opened to a service, and above `acceptRequests`
- * none to the API is accepted. The rest is for logs, the store, threads and process supervision.
+ * connection to be forwarded is accepted, above `dial` none is opened to a service, and above
+ * `acceptRequests` none to the API is accepted. The rest is for logs, the store, threads and process
+ * supervision.
  */
 export const DESCRIPTORS = { acceptForwarded: 0.625, dial: 0.75, acceptRequests: 0.875, min: 128 } as const;
 
