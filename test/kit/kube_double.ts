@@ -55,7 +55,7 @@ export interface Double {
   kubeconfig: string;
   requests: Seen[];
   watches: OpenWatch[];
-  /** How many connections were made to it, and how many of them resumed the TLS session of an earlier one. */
+  /** How many connections were made to it, and how many of them resumed an earlier TLS session. */
   readonly connections: number;
   readonly resumedSessions: number;
   /** Denied actions, such as `patch deployments`. */
