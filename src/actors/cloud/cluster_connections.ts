@@ -55,8 +55,9 @@ export class ClusterConnections {
   }
 
   /**
-   * Begins to watch these clusters, a few at a time, and then reads their namespaces. Skips clusters that were
-   * never synced, and marks those whose access cannot be unsealed as unreachable. Rejects only for defects.
+   * Begins to watch these clusters, a few at a time, and then reads their namespaces. Skips clusters that
+   * were never synced, and marks those whose access cannot be unsealed as unreachable. Rejects only for
+   * defects.
    */
   async start(clusterIds: readonly string[]): Promise<void> {
     await this.inLanes(clusterIds, (id) => this.begin(id));
