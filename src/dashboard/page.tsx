@@ -10,6 +10,7 @@ import { NoticeList } from './frame/notice_list.tsx';
 import { Palette } from './frame/palette.tsx';
 import { ResourceList } from './frame/resource_list.tsx';
 import { followAttention } from './state/attention.ts';
+import { followCloud } from './state/cloud_data.ts';
 import { follow, reconnect } from './state/daemon.ts';
 import { shownPlace } from './state/place.ts';
 import { resume, sessionCount, takeCode } from './state/session.ts';
@@ -26,7 +27,7 @@ function View() {
   if (view === 'agents') return name === null ? <AgentsView /> : <AgentView key={name} name={name} />;
   if (view === 'logs') return <LogsView />;
   if (view === 'events') return <EventsView />;
-  if (view === 'cloud') return <CloudView />;
+  if (view === 'cloud') return <CloudView id={name} />;
   return name === null ? <Overview /> : <ServiceView key={name} name={name} />;
 }
 
@@ -67,3 +68,4 @@ addEventListener('hashchange', async () => {
 });
 await resume(code);
 void follow();
+void followCloud();

@@ -2,34 +2,17 @@
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { afterThisTest } from '../kit/actors.ts';
-import { type Daemon, eventually, startDaemon } from '../kit/daemon.ts';
+import { eventually } from '../kit/daemon.ts';
 import { kubeDouble, workload } from '../kit/kube_double.ts';
-import { BROWSER_TEST, browserTest, type Device, hasChromium } from './browser.ts';
+import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
 import { DEVICES, faults, scrollsSideways } from './page_axe.ts';
-import { openBerth, TOKEN } from './page_services.ts';
+import { openBerth } from './page_services.ts';
+import { askCloud, cloudDaemon, giveCloudToken, openCloud } from './page_workloads.ts';
 
-const CLOUD_TOKEN = 'cloud-token-of-the-test';
 /** More than two pages; 10,000 by hand. */
 const WORKLOADS = Number(process.env['BERTH_TEST_WORKLOADS'] ?? 1_100);
 const NAMESPACES = 20;
 const HOSTILE = '<img src=x onerror=alert(1)>';
-
-async function askCloud(daemon: Daemon, method: string, path: string, body?: unknown): Promise<any> {
-  const answer = await daemon.request(method, path, body, { authorization: `Bearer ${CLOUD_TOKEN}` });
-  if (answer.status >= 400) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
-  return answer.body;
-}
-
-/** The page with the cloud token given. */
-async function openCloud(daemon: Daemon, device?: Device): Promise<Page> {
-  const page = await openBerth(daemon, '#/cloud', device);
-  await page.getByLabel('cloud token').fill('wrong');
-  await page.getByRole('button', { name: 'Use it' }).click();
-  await page.getByRole('alert').getByText('token').waitFor();
-  await page.getByLabel('cloud token').fill(CLOUD_TOKEN);
-  await page.getByLabel('cloud token').press('Enter');
-  return page;
-}
 
 it.runIf(hasChromium)(
   browserTest('shows thousands of workloads, what is done with them, and a cluster that goes away'),
@@ -42,14 +25,16 @@ it.runIf(hasChromium)(
     for (let at = 0; at < WORKLOADS; at += 1) {
       cluster.put('Deployment', workload(namespaceOf(at), nameOf(at), 2));
     }
-    const config = `[auth]\ntoken = "${TOKEN}"\n[cloud]\ntoken = "${CLOUD_TOKEN}"`;
-    const daemon = await startDaemon({ config });
+    const daemon = await cloudDaemon();
     const added = { name: HOSTILE, kubeconfig: cluster.kubeconfig };
     const { id } = await askCloud(daemon, 'POST', '/k8s/clusters', added);
     await askCloud(daemon, 'POST', `/k8s/clusters/${id}/sync`);
     const nights = { selector: { namespaces: [namespaceOf(0)] }, idle_timeout_minutes: 600 };
     await askCloud(daemon, 'PUT', '/k8s/policies/nights', nights);
-    const page = await openCloud(daemon);
+    const page = await openBerth(daemon, '#/cloud');
+    await giveCloudToken(page, 'wrong');
+    await page.getByRole('alert').getByText('token').waitFor();
+    await giveCloudToken(page);
     const row = (name: string) => page.locator(`.workload-row[data-name=${name}]`);
     await row(nameOf(0)).getByText('awake').waitFor();
     await page.getByText(`${WORKLOADS} workloads`, { exact: true }).first().waitFor();
@@ -77,9 +62,8 @@ it.runIf(hasChromium)(
     await page.keyboard.press('Control+k');
     await page.keyboard.type(nameOf(1));
     await page.keyboard.press('Enter');
-    await eventually(async () => (await page.locator('.workload-row[data-name]').count()) === 1);
-    await row(nameOf(1)).waitFor();
-    await page.getByRole('searchbox', { name: 'workloads' }).fill('');
+    await page.locator('h1', { hasText: nameOf(1) }).waitFor();
+    await page.goBack();
     // The last one, which is on the last page, is in sight: what happens to it is shown.
     const last = nameOf(WORKLOADS - 1);
     await page
@@ -96,7 +80,7 @@ it.runIf(hasChromium)(
     await row(last).getByText('asleep').waitFor();
     await page.getByRole('button', { name: '1 asleep' }).click();
     await eventually(async () => (await page.locator('.workload-row[data-name]').count()) === 1);
-    await page.getByRole('searchbox', { name: 'workloads' }).fill(last);
+    await page.getByRole('searchbox', { name: 'search the workloads' }).fill(last);
     await row(last).getByRole('button', { name: 'wake' }).click();
     await row(last).getByText('wak').or(page.getByText('0 workloads')).first().waitFor();
     // What it has saved is told, even if it is next to nothing.
@@ -111,7 +95,7 @@ it.runIf(hasChromium)(
     const sync = page.getByRole('button', { name: /^sync/ });
     await sync.click();
     await page.evaluate(`location.assign('#/services')`);
-    await page.getByText('No services yet.').first().waitFor();
+    await page.getByText('registers one command as a service').waitFor();
     await page.evaluate(`location.assign('#/cloud')`);
     await page.getByText(`${WORKLOADS} workloads`, { exact: true }).first().waitFor();
     expect(await sync.isDisabled()).toBe(true);
@@ -144,8 +128,7 @@ it.runIf(hasChromium)(
     afterThisTest(() => cluster.stop());
     for (const name of ['api', `long-${'name-'.repeat(10)}of-it`])
       cluster.put('Deployment', workload('team', name, 2));
-    const config = `[auth]\ntoken = "${TOKEN}"\n[cloud]\ntoken = "${CLOUD_TOKEN}"`;
-    const daemon = await startDaemon({ config });
+    const daemon = await cloudDaemon();
     const added = { name: 'dev', kubeconfig: cluster.kubeconfig };
     const { id } = await askCloud(daemon, 'POST', '/k8s/clusters', added);
     await askCloud(daemon, 'POST', `/k8s/clusters/${id}/sync`);

@@ -3,9 +3,11 @@ import { toneOf } from '../../presentation/state_tone.ts';
 import { toggleWorst } from '../logs/log_view.tsx';
 import { actOn } from '../state/actions.ts';
 import { copyAddress, openAddress } from '../state/addresses.ts';
+import { actOnWorkload, type WorkloadAction, workloadPages } from '../state/cloud_data.ts';
 import { serviceByName, shownState } from '../state/daemon.ts';
 import { go, openPane, shownPlace, VIEWS } from '../state/place.ts';
-import { isAgent, listRows } from '../state/sections.ts';
+import { isAgent, type ListRow, listRows } from '../state/sections.ts';
+import { selectedRowKey, selectedWorkloadId } from '../state/workload_tree.ts';
 import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
 import { showLog } from './dock.tsx';
 import { SEARCH_ID } from './resource_list.tsx';
@@ -17,9 +19,9 @@ export const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['/', 'search'],
   ['j  k', 'next, previous'],
   ['Enter', 'open'],
-  ['s', 'start'],
+  ['s', 'start, or wake a workload'],
   ['r', 'restart'],
-  ['x', 'stop'],
+  ['x', 'stop, or put a workload to sleep'],
   ['l', 'log below'],
   ['e', 'only warnings and errors of a log, or all lines'],
   ['t', 'terminal of an agent below'],
@@ -31,28 +33,42 @@ export const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['?', 'this list'],
 ];
 
+/** Selects the service, agent or workload of a row of the list. */
+function selectRow(row: ListRow): void {
+  if (row.kind === 'workload') go({ view: 'cloud', name: row.workload.id });
+  else go({ view: isAgent(row.key) ? 'agents' : 'services', name: row.key });
+}
+
 function select(step: number): void {
-  const rows = listRows.peek().filter(({ kind }) => kind === 'service');
-  const at = rows.findIndex(({ key }) => key === shownPlace.peek().name);
+  const rows = listRows.peek().filter(({ kind }) => kind === 'service' || kind === 'workload');
+  const at = rows.findIndex(({ key }) => key === selectedRowKey.peek());
   const next =
     rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))];
-  if (next) go({ view: isAgent(next.key) ? 'agents' : 'services', name: next.key });
+  if (next) selectRow(next);
 }
 
 /** Selects the next service that has crashed, or agent that waits for an answer, after the selected one. */
 function selectUrgent(): void {
   const rows = listRows.peek();
-  const at = rows.findIndex(({ key }) => key === shownPlace.peek().name);
+  const at = rows.findIndex(({ key }) => key === selectedRowKey.peek());
   const next = [...rows.slice(at + 1), ...rows.slice(0, at + 1)].find(
     (row) => row.kind === 'service' && toneOf(shownState(row.service)) === 'bad',
   );
-  if (next) go({ view: isAgent(next.key) ? 'agents' : 'services', name: next.key });
+  if (next) selectRow(next);
 }
 
 /** Calls `action` with the name of the selected service, if one is selected. */
 function withSelected(action: (name: string) => void): void {
   const { name } = shownPlace.peek();
   if (name !== null && serviceByName.peek().has(name)) action(name);
+}
+
+/** Performs `action` on the selected workload; returns whether one is selected. */
+function actOnSelectedWorkload(action: WorkloadAction): boolean {
+  const id = selectedWorkloadId.peek();
+  const workload = workloadPages.rows.peek().find((one) => one.id === id);
+  if (workload) void actOnWorkload(action, workload);
+  return id !== null;
 }
 
 function focusSearch(): void {
@@ -67,9 +83,9 @@ const ACTIONS: Readonly<Record<string, () => void>> = {
   k: () => select(-1),
   ArrowDown: () => select(1),
   ArrowUp: () => select(-1),
-  s: () => withSelected((name) => void actOn('start', name)),
+  s: () => actOnSelectedWorkload('wake') || withSelected((name) => void actOn('start', name)),
   r: () => withSelected((name) => void actOn('restart', name)),
-  x: () => withSelected((name) => void actOn('stop', name)),
+  x: () => actOnSelectedWorkload('sleep') || withSelected((name) => void actOn('stop', name)),
   l: () => withSelected(showLog),
   t: () => withSelected((name) => isAgent(name) && openPane({ kind: 'terminal', name })),
   e: toggleWorst,

@@ -1,15 +1,15 @@
 // The command palette: finds services, agents, views and actions by name.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
+import { visibleLine } from '../../presentation/format.ts';
 import { toneOf } from '../../presentation/state_tone.ts';
-import { actOn, actOnGroup, GROUP_ACTIONS, perform } from '../state/actions.ts';
+import { actOn, actOnGroup, GROUP_ACTIONS } from '../state/actions.ts';
 import { addressOf, copyAddress, isPage, openAddress } from '../state/addresses.ts';
+import { actOnWorkload, workloadActionTitle, workloadPages } from '../state/cloud_data.ts';
 import { serviceList, shownState } from '../state/daemon.ts';
 import { go, openPane, VIEWS } from '../state/place.ts';
 import { isAgent, sections } from '../state/sections.ts';
-import { client } from '../state/session.ts';
 import { nextTheme, theme } from '../state/theme.ts';
-import { workloadPages } from '../views/cloud_data.ts';
 import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
 import { showLog } from './dock.tsx';
 import { ModalDialog } from './modal_dialog.tsx';
@@ -59,19 +59,22 @@ function serviceCommands(service: Service): Command[] {
   ];
 }
 
-/** Commands for the workloads that the view of the cloud has read. */
+/** Commands for the workloads that have been read. */
 const workloadCommands = (): Command[] =>
-  workloadPages.rows.peek().flatMap(({ id, namespace, name, state, replicas }) => {
-    const path = `${namespace}/${name}`;
+  workloadPages.rows.peek().flatMap((workload) => {
+    const { id, namespace, name, state, replicas } = workload;
     const action = replicas === 0 ? 'wake' : 'sleep';
-    const title = `${action} ${path}`;
     return [
       {
-        title: path,
+        title: visibleLine(`${namespace}/${name}`),
         hint: `workload, ${state}`,
-        run: () => go({ view: 'cloud', name: null, query: { q: `${namespace} ${name}` } }),
+        run: () => go({ view: 'cloud', name: id, query: {} }),
       },
-      { title, hint: 'workload', run: () => void perform(title, () => client.cloud[action](id)) },
+      {
+        title: visibleLine(workloadActionTitle(action, workload)),
+        hint: 'workload',
+        run: () => void actOnWorkload(action, workload),
+      },
     ];
   });
 

@@ -1,16 +1,19 @@
-// The list at the left: sections with their services, each with its state and its use of CPU and memory.
+// The list at the left: sections with their services, each with its state and its use of CPU and memory, and
+// the workloads.
 import type { Service } from '../../client/browser.ts';
 import { countText, cpuText, memoryText } from '../../presentation/format.ts';
 import { listedName, type Section } from '../../presentation/sections.ts';
 import { actOnGroup } from '../state/actions.ts';
 import { serviceList, shownState, usageOf } from '../state/daemon.ts';
-import { go, linkTo, setFilter, shownPlace } from '../state/place.ts';
+import { go, keptSearch, linkTo, setFilter, shownPlace } from '../state/place.ts';
 import { type ListRow, listRows } from '../state/sections.ts';
+import { selectedRowKey } from '../state/workload_tree.ts';
 import { Button } from './button.tsx';
 import { ClippedName } from './clipped_name.tsx';
 import { Icon } from './icon.tsx';
 import { crashText, StateShape } from './status_mark.tsx';
 import { VirtualRows } from './virtual_rows.tsx';
+import { WorkloadTree } from './workload_tree_rows.tsx';
 
 const ROW_HEIGHT = 30;
 /** The id of the search field, which `/` focuses. */
@@ -60,14 +63,13 @@ function UsageText({ name }: { name: string }) {
 function ServiceRow({ service }: { service: Service }) {
   const { name, group } = service;
   const state = shownState(service);
-  const { view, name: selected, query } = shownPlace.value;
+  const { view, name: selected } = shownPlace.value;
   const isSelected = selected === name && (view === 'services' || view === 'agents');
-  const kept = query['find'] === undefined ? {} : { find: query['find'] };
   const alarm = state === 'blocked' ? state : crashText(service);
   return (
     <a
       class="list-row"
-      href={linkTo(group === 'Agents' ? 'agents' : 'services', name, kept)}
+      href={linkTo(group === 'Agents' ? 'agents' : 'services', name, keptSearch())}
       aria-current={isSelected ? 'page' : undefined}
       data-name={name}
       title={`${name}: ${state}`}
@@ -82,14 +84,16 @@ function ServiceRow({ service }: { service: Service }) {
   );
 }
 
-const rowOf = (row: ListRow) =>
-  row.kind === 'head' ? <SectionHead section={row.section} /> : <ServiceRow service={row.service} />;
+function rowOf(row: ListRow) {
+  if (row.kind === 'head') return <SectionHead section={row.section} />;
+  return row.kind === 'service' ? <ServiceRow service={row.service} /> : <WorkloadTree row={row} />;
+}
 
 function SearchField() {
   return (
     <label class="search">
       <Icon name="search" />
-      <span class="hidden-text">Search services by name, group, state or port</span>
+      <span class="hidden-text">Search services, agents and workloads by name, group, state or port</span>
       <input
         id={SEARCH_ID}
         type="search"
@@ -117,12 +121,12 @@ function EmptyList() {
   );
 }
 
-/** The list of services and agents with its search. */
+/** The list of services, agents and workloads with its search. */
 export function ResourceList() {
   const rows = listRows.value;
   const count = rows.filter(({ kind }) => kind === 'service').length;
   return (
-    <section class="list" aria-label="services and agents">
+    <section class="list" aria-label="services, agents and workloads">
       <SearchField />
       {rows.length === 0 ? (
         <EmptyList />
@@ -133,7 +137,7 @@ export function ResourceList() {
           rowHeight={ROW_HEIGHT}
           keyOf={({ key }) => key}
           row={rowOf}
-          current={shownPlace.value.name}
+          current={selectedRowKey.value}
         />
       )}
     </section>

@@ -1,5 +1,6 @@
 // What the page shows, kept in the fragment of the address: reload and back work, and no server sees it.
 import { computed, signal } from '@preact/signals';
+import { wordsOfSearch } from '../../presentation/sections.ts';
 
 /** The views of the page, in the order of its navigation. */
 export const VIEWS = ['services', 'agents', 'logs', 'events', 'cloud'] as const;
@@ -14,7 +15,7 @@ export interface Pane {
 /** What is shown. */
 export interface Place {
   view: ViewName;
-  /** The selected service, agent or workload; null: none. */
+  /** The selected service or agent, or the id of the selected workload; null: none. */
   name: string | null;
   /** Filters of the view. */
   query: Readonly<Record<string, string>>;
@@ -65,12 +66,20 @@ function placeHash({ view, name, query, panes }: Place): string {
 
 /** The place that the page shows. */
 export const shownPlace = signal<Place>(parsePlace(location.hash));
+/** The words of the search of the list. */
+export const searchWords = computed(() => wordsOfSearch(shownPlace.value.query['find'] ?? ''));
 /** Only the panes, which stay when the view changes. */
 export const panes = computed(() => shownPlace.value.panes);
 
 /** The fragment for a view, or for an item in it, with the current panes. */
 export const linkTo = (view: ViewName, name: string | null = null, query: Place['query'] = {}): string =>
   placeHash({ view, name, query, panes: panes.value });
+
+/** The search of the list, for the address of another selection. */
+export function keptSearch(): Place['query'] {
+  const { find } = shownPlace.value.query;
+  return find === undefined ? {} : { find };
+}
 
 /** Shows another place. With `replace`, it replaces the current entry in the browser's history. */
 export function go(change: Partial<Place>, replace = false): void {

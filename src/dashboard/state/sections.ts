@@ -1,23 +1,16 @@
-// The services as the page lists them: by section, and only those that match the search.
+// What the list at the left shows: services by section, and workloads, only those that match the search.
 import { computed } from '@preact/signals';
 import type { Service } from '../../client/browser.ts';
-import {
-  isOfAgents,
-  type Section,
-  sectionsOf,
-  statusCountsOf,
-  wordsOfSearch,
-} from '../../presentation/sections.ts';
+import { isOfAgents, type Section, sectionsOf, statusCountsOf } from '../../presentation/sections.ts';
 import { serviceByName, serviceList, shownState } from './daemon.ts';
-import { shownPlace } from './place.ts';
+import { searchWords } from './place.ts';
+import { type WorkloadTreeRow, workloadTreeRows } from './workload_tree.ts';
 
-/** A row of the list: the head of a section, or a service. */
+/** A row of the list: the head of a section, a service, or a row of workloads. */
 export type ListRow =
+  | WorkloadTreeRow
   | { key: string; kind: 'head'; section: Section }
   | { key: string; kind: 'service'; service: Service };
-
-/** The words of the search. */
-export const searchWords = computed(() => wordsOfSearch(shownPlace.value.query['find'] ?? ''));
 
 /** The sections with the services that match the search, agents last. */
 export const sections = computed((): readonly Section[] =>
@@ -25,12 +18,13 @@ export const sections = computed((): readonly Section[] =>
 );
 
 /** The rows of the list. */
-export const listRows = computed((): readonly ListRow[] =>
-  sections.value.flatMap((section): ListRow[] => [
+export const listRows = computed((): readonly ListRow[] => [
+  ...sections.value.flatMap((section): ListRow[] => [
     { key: `head ${section.key}`, kind: 'head', section },
     ...section.services.map((service): ListRow => ({ key: service.name, kind: 'service', service })),
   ]),
-);
+  ...workloadTreeRows.value,
+]);
 
 /** How many services have each status; agents are counted separately. */
 export const statusCounts = computed(() => statusCountsOf(serviceList.value ?? []));

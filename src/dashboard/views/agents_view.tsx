@@ -12,8 +12,7 @@ import {
 import { StateLabel } from '../frame/status_mark.tsx';
 import { urgencyOf } from '../state/agent_state.ts';
 import { agentList, serviceList, usageOf } from '../state/daemon.ts';
-import { linkTo, setFilter, shownPlace } from '../state/place.ts';
-import { searchWords } from '../state/sections.ts';
+import { linkTo, searchWords, setFilter, shownPlace } from '../state/place.ts';
 import { tenSeconds } from '../state/ticker.ts';
 import { screenOf, watchScreen } from './agent_screens.ts';
 

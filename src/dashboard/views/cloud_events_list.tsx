@@ -5,15 +5,15 @@ import { cloudEventParts, cloudEventTarget, isAlert } from '../../presentation/c
 import { clockText, countText, dayText, visibleLine } from '../../presentation/format.ts';
 import { StateShape } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
+import { cloudEventList, watchCloudEvents } from '../state/cloud_data.ts';
 import { setFilter, shownPlace } from '../state/place.ts';
-import { cloudEventList, watchCloudEvents } from './cloud_data.ts';
 
 const ROW_HEIGHT = 30;
 /** A name and a text below it. */
 const PHONE_ROW_HEIGHT = 48;
 
 /** The state that an event shows: failed for an alert, else the last word of its type. */
-const stateOf = ({ type }: CloudEvent): string =>
+export const cloudEventState = ({ type }: CloudEvent): string =>
   isAlert(type) ? 'failed' : (type.split('.')[1]?.replace('auto_slept', 'asleep') ?? '');
 
 function CloudEventRow({ event }: { event: CloudEvent }) {
@@ -25,7 +25,7 @@ function CloudEventRow({ event }: { event: CloudEvent }) {
       <time class="soft number" dateTime={at} title={dayText(at)}>
         {clockText(at)}
       </time>
-      <StateShape state={stateOf(event)} />
+      <StateShape state={cloudEventState(event)} />
       <span class="cloud-event-type">{visibleLine(type)}</span>
       <span class="event-subject">{target}</span>
       <span class="event-text soft">{text}</span>

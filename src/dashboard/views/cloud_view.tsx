@@ -1,19 +1,28 @@
 // Clusters, their workloads, policies, tethers, savings and events.
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { ClusterDetail } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { underWay } from '../state/actions.ts';
+import {
+  changeCloud,
+  cloudError,
+  clusterList,
+  policyList,
+  tetherList,
+  watchCloud,
+  workloadPages,
+} from '../state/cloud_data.ts';
 import { go, shownPlace } from '../state/place.ts';
 import { client, hasCloudToken, loginCloud } from '../state/session.ts';
-import { cloudError, clusterList, followCloud, policyList, tetherList, workloadPages } from './cloud_data.ts';
 import { CloudEvents } from './cloud_events_list.tsx';
 import { PolicySection } from './policy_section.tsx';
 import { SavingsSection } from './savings_section.tsx';
 import { TetherSection } from './tether_section.tsx';
-import { agoText, changeCloud, WorkloadSection } from './workload_rows.tsx';
+import { agoText, WorkloadSection } from './workload_rows.tsx';
+import { WorkloadDetails } from './workload_view.tsx';
 
 function CloudLogin() {
   const [token, setToken] = useState('');
@@ -114,11 +123,6 @@ function Tabs({ shown }: { shown: string }) {
 }
 
 function CloudLists({ tab }: { tab: string }) {
-  useEffect(() => {
-    const end = new AbortController();
-    void followCloud(end.signal);
-    return () => end.abort();
-  }, []);
   const Part = PARTS[tab] ?? WorkloadSection;
   if (clusterList.value === null)
     return <p class="empty soft">{visibleLine(cloudError.value) || 'Reading …'}</p>;
@@ -144,16 +148,42 @@ function CloudLists({ tab }: { tab: string }) {
   );
 }
 
-/** The view of the cloud. */
-export function CloudView() {
-  const tab = shownPlace.value.query['tab'] ?? TABS[0];
+function CloudHead({ children }: { children?: ComponentChildren }) {
   return (
-    <section class="view" aria-labelledby="view-title">
-      <header class="view-head">
-        <h1 id="view-title">Cloud</h1>
-        {hasCloudToken.value && <Tabs shown={tab} />}
-      </header>
-      {hasCloudToken.value ? <CloudLists tab={tab} /> : <CloudLogin />}
-    </section>
+    <header class="view-head">
+      <h1 id="view-title">Cloud</h1>
+      {children}
+    </header>
   );
 }
+
+/** The clusters and their lists, or the selected workload. */
+function CloudContent({ id }: { id: string | null }) {
+  useEffect(watchCloud, []);
+  if (id !== null) return <WorkloadDetails key={id} id={id} />;
+  const tab = shownPlace.value.query['tab'] ?? TABS[0];
+  return (
+    <>
+      <CloudHead>
+        <Tabs shown={tab} />
+      </CloudHead>
+      <CloudLists tab={tab} />
+    </>
+  );
+}
+
+function CloudEntry() {
+  return (
+    <>
+      <CloudHead />
+      <CloudLogin />
+    </>
+  );
+}
+
+/** The view of the cloud, or of the workload `id`. */
+export const CloudView = ({ id }: { id: string | null }) => (
+  <section class="view" aria-labelledby="view-title">
+    {hasCloudToken.value ? <CloudContent id={id} /> : <CloudEntry />}
+  </section>
+);

@@ -5,9 +5,9 @@ import { countText, visibleLine, whenText } from '../../presentation/format.ts';
 import { policySelects, policyWindows, switchText, whoDecides } from '../../presentation/policy_text.ts';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
+import { chosenPreview, policyList, watchPolicies } from '../state/cloud_data.ts';
 import { setFilter, shownPlace } from '../state/place.ts';
 import { tenSeconds } from '../state/ticker.ts';
-import { chosenPreview, policyList, watchPolicies } from './cloud_data.ts';
 
 const ROW_HEIGHT = 36;
 const SWITCHES_SHOWN = 4;

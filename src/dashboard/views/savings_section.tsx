@@ -4,7 +4,7 @@ import type { Savings } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';
 import { savingsTexts } from '../../presentation/savings_text.ts';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
-import { cloudError, savingsList, watchSavings } from './cloud_data.ts';
+import { cloudError, savingsList, watchSavings } from '../state/cloud_data.ts';
 
 const ROW_HEIGHT = 32;
 

@@ -1,5 +1,4 @@
 // The facts about a service, and what it depends on.
-import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Service, ServiceDetail } from '../../client/browser.ts';
 import {
@@ -17,6 +16,7 @@ import { serviceByName, serviceList, usageOf } from '../state/daemon.ts';
 import { linkTo } from '../state/place.ts';
 import { client } from '../state/session.ts';
 import { second } from '../state/ticker.ts';
+import { type Fact, FactCard } from './fact_card.tsx';
 
 function Uptime({ startedAt }: { startedAt: string }) {
   return (
@@ -40,8 +40,6 @@ const readyText = (ready: ServiceDetail['ready']): string =>
 
 const restartText = (restart: ServiceDetail['restart']): string =>
   typeof restart === 'string' ? restart : restart.policy;
-
-type Fact = readonly [name: string, value: ComponentChildren] | false;
 
 function specFacts(detail: ServiceDetail): Fact[] {
   const { cmd, cwd, ready, restart, watch, schedule, sleep, labels, kind, envKeys } = detail;
@@ -79,21 +77,7 @@ export function Facts({ service, detail }: { service: Service; detail: ServiceDe
     ],
     ...(detail ? specFacts(detail) : []),
   ];
-  return (
-    <section class="card" aria-labelledby="facts-title">
-      <h2 id="facts-title">Facts</h2>
-      <dl class="facts">
-        {facts.map((fact) =>
-          fact === false ? null : (
-            <div key={fact[0]}>
-              <dt>{fact[0]}</dt>
-              <dd>{fact[1]}</dd>
-            </div>
-          ),
-        )}
-      </dl>
-    </section>
-  );
+  return <FactCard facts={facts} />;
 }
 
 const targetOf = (dependency: ServiceDetail['dependsOn'][number]): { name: string; condition: string } =>

@@ -3,9 +3,8 @@ import type { Tether } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
+import { changeCloud, tetherList, workloadPages } from '../state/cloud_data.ts';
 import { client } from '../state/session.ts';
-import { tetherList, workloadPages } from './cloud_data.ts';
-import { changeCloud } from './workload_rows.tsx';
 
 const BYTES = ['B', 'kB', 'MB', 'GB'];
 
@@ -14,8 +13,12 @@ function bytesText(bytes: number): string {
   return `${(bytes / 1_000 ** unit).toFixed(unit === 0 ? 0 : 1)} ${BYTES[unit]}`;
 }
 
+/** The local address of a tether and the port that it leads to; '' without an address. */
+export const tetherAddress = ({ local_port: local, container_port: port }: Tether): string =>
+  local === null ? '' : `localhost:${local} → ${port}`;
+
 function TetherRow({ tether }: { tether: Tether }) {
-  const { tether_id: id, workload_id: of, container_port: port, local_port: local, state, label } = tether;
+  const { tether_id: id, workload_id: of, container_port: port, state, label } = tether;
   const workload = workloadPages.rows.value.find((one) => one.id === of);
   const name = label ?? `${workload?.name ?? of}:${port}`;
   const error = visibleLine(tether.last_error ?? '');
@@ -26,7 +29,7 @@ function TetherRow({ tether }: { tether: Tether }) {
       <span class="cell-name" title={name}>
         {visibleLine(name)}
       </span>
-      <span class="number tether-address">{local === null ? '' : `localhost:${local} → ${port}`}</span>
+      <span class="number tether-address">{tetherAddress(tether)}</span>
       <span class="number soft cell-figure">{tether.connections}</span>
       <span class="number soft cell-figure">{bytesText(tether.bytes_in)}</span>
       <span class="number soft cell-figure">{bytesText(tether.bytes_out)}</span>

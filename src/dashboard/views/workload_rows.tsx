@@ -3,23 +3,31 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Workload } from '../../client/browser.ts';
 import { countText, spanText, visibleLine } from '../../presentation/format.ts';
 import { nextSwitchText, whoDecides } from '../../presentation/policy_text.ts';
+import { wordsOfSearch } from '../../presentation/sections.ts';
+import {
+  countInState,
+  foundWorkloads,
+  type WorkloadGroup,
+  workloadGroupsOf,
+} from '../../presentation/workload_groups.ts';
 import { Button } from '../frame/button.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
-import { perform, underWay } from '../state/actions.ts';
-import { setFilter, shownPlace } from '../state/place.ts';
+import { underWay } from '../state/actions.ts';
+import {
+  actOnWorkload,
+  changeCloud,
+  clusterNames,
+  watchWorkload,
+  workloadActionTitle,
+  workloadPages,
+} from '../state/cloud_data.ts';
+import { linkTo, setFilter, shownPlace } from '../state/place.ts';
 import { client } from '../state/session.ts';
 import { tenSeconds } from '../state/ticker.ts';
-import { clusterList, refreshCloud, workloadPages, workloadsInSight } from './cloud_data.ts';
 
 const ROW_HEIGHT = 36;
 const STATES: readonly Workload['state'][] = ['awake', 'waking', 'sleeping', 'asleep'];
-
-/** Performs a change in the cloud, then reads the cloud's data again. */
-export async function changeCloud(title: string, work: () => Promise<unknown>): Promise<void> {
-  await perform(title, work);
-  await refreshCloud();
-}
 
 /** How long ago `time` was; `never` for null. */
 export const agoText = (time: string | null): string =>
@@ -30,7 +38,8 @@ interface AutoSleepSettings {
   idle_timeout_minutes?: number;
 }
 
-function AutoSleep({ workload }: { workload: Workload }) {
+/** The auto-sleep of a workload, which a person can change. */
+export function AutoSleep({ workload }: { workload: Workload }) {
   const { id, auto_sleep_enabled: isOn, idle_timeout_minutes: minutes } = workload;
   const name = `${workload.namespace}/${workload.name}`;
   // Shown until the cloud has it, so that the controls do not jump back and forth.
@@ -78,20 +87,31 @@ function NextSwitch({ workload }: { workload: Workload }) {
   );
 }
 
+/** The button that puts a workload to sleep, or wakes it. */
+export function SwitchButton({ workload, keyHint = false }: { workload: Workload; keyHint?: boolean }) {
+  const action = workload.replicas === 0 ? 'wake' : 'sleep';
+  const title = workloadActionTitle(action, workload);
+  return (
+    <Button
+      icon={action}
+      text={action}
+      label={title}
+      isOff={underWay.value.has(title)}
+      onPress={() => void actOnWorkload(action, workload)}
+      {...(keyHint && { keyHint: action === 'wake' ? 's' : 'x' })}
+    />
+  );
+}
+
 function WorkloadRow({ workload }: { workload: Workload }) {
   const { id, name, namespace, kind, state, replicas, ready_replicas: ready, stale_since: stale } = workload;
-  const action = replicas === 0 ? 'wake' : 'sleep';
-  const title = `${action} ${namespace}/${name}`;
-  useEffect(() => {
-    workloadsInSight.add(id);
-    return () => void workloadsInSight.delete(id);
-  }, [id]);
+  useEffect(() => watchWorkload(id), [id]);
   return (
     <div class="table-row workload-row" data-name={name}>
       <StateLabel state={state} detail={stale === null ? '' : 'stale'} />
-      <span class="cell-name" title={`${namespace}/${name}`}>
+      <a class="cell-name" href={linkTo('cloud', id)} title={visibleLine(`${namespace}/${name}`)}>
         {visibleLine(name)}
-      </span>
+      </a>
       <span class="soft cell-section">{kind}</span>
       <span class="number" title="ready of all replicas">
         {ready}/{replicas}
@@ -101,62 +121,34 @@ function WorkloadRow({ workload }: { workload: Workload }) {
       </span>
       <NextSwitch workload={workload} />
       <AutoSleep workload={workload} />
-      <Button
-        icon={action}
-        text={action}
-        label={title}
-        isOff={underWay.value.has(title)}
-        onPress={() => void changeCloud(title, () => client.cloud[action](id))}
-      />
+      <SwitchButton workload={workload} />
     </div>
   );
 }
 
 type Row =
-  | { key: string; kind: 'head'; cluster: string; namespace: string; workloads: Workload[] }
+  | { key: string; kind: 'head'; group: WorkloadGroup }
   | { key: string; kind: 'workload'; workload: Workload };
 
-function NamespaceHead({ head }: { head: Extract<Row, { kind: 'head' }> }) {
-  const asleep = head.workloads.filter(({ state }) => state === 'asleep').length;
+function NamespaceHead({ group: { namespace, cluster, workloads } }: { group: WorkloadGroup }) {
+  const asleep = countInState(workloads, 'asleep');
   return (
     <div class="namespace-head">
-      <h2>{visibleLine(head.namespace)}</h2>
-      <span class="soft">{visibleLine(head.cluster)}</span>
+      <h2>{visibleLine(namespace)}</h2>
+      <span class="soft">{visibleLine(cluster)}</span>
       <span class="soft number">
-        {countText(head.workloads.length, 'workload')}
+        {countText(workloads.length, 'workload')}
         {asleep > 0 && `, ${asleep} asleep`}
       </span>
     </div>
   );
 }
 
-/** The rows in the order of the list, in which the workloads of a namespace are adjacent. */
-function rowsOf(workloads: readonly Workload[], clusterNames: ReadonlyMap<string, string>): Row[] {
-  const rows: Row[] = [];
-  let head: Extract<Row, { kind: 'head' }> | undefined;
-  for (const workload of workloads) {
-    const { id, namespace, cluster_id: clusterId } = workload;
-    const key = `${clusterId}/${namespace}`;
-    if (head?.key !== key) {
-      head = { key, kind: 'head', cluster: clusterNames.get(clusterId) ?? '', namespace, workloads: [] };
-      rows.push(head);
-    }
-    head.workloads.push(workload);
-    rows.push({ key: id, kind: 'workload', workload });
-  }
-  return rows;
-}
-
-/** The workloads in any state that contain every word of the search. */
-function foundWorkloads(): readonly Workload[] {
-  const words = (shownPlace.value.query['q'] ?? '').toLowerCase().split(/\s+/).filter(Boolean);
-  const { value: all } = workloadPages.rows;
-  if (words.length === 0) return all;
-  return all.filter(({ name, namespace, state, kind }) => {
-    const text = `${name} ${namespace} ${state} ${kind}`.toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
-}
+const rowsOf = (workloads: readonly Workload[], clusters: ReadonlyMap<string, string>): Row[] =>
+  workloadGroupsOf(workloads, clusters).flatMap((group): Row[] => [
+    { key: group.key, kind: 'head', group },
+    ...group.workloads.map((workload): Row => ({ key: workload.id, kind: 'workload', workload })),
+  ]);
 
 function StateChips({ found }: { found: readonly Workload[] }) {
   const chosen = shownPlace.value.query['state'] ?? '';
@@ -181,17 +173,14 @@ function StateChips({ found }: { found: readonly Workload[] }) {
 
 /** The workloads of all clusters, with their search. */
 export function WorkloadSection() {
-  const found = foundWorkloads();
-  const state = shownPlace.value.query['state'] ?? '';
-  const clusters = clusterList.value;
+  const { q = '', state = '' } = shownPlace.value.query;
+  const clusters = clusterNames.value;
+  const found = foundWorkloads(workloadPages.rows.value, wordsOfSearch(q), clusters);
   const shown = useMemo(
     () => (state === '' ? found : found.filter((workload) => workload.state === state)),
     [found, state],
   );
-  const rows = useMemo(
-    () => rowsOf(shown, new Map((clusters ?? []).map(({ id, name }) => [id, name]))),
-    [shown, clusters],
-  );
+  const rows = useMemo(() => rowsOf(shown, clusters), [shown, clusters]);
   return (
     <>
       <div class="tools">
@@ -199,7 +188,7 @@ export function WorkloadSection() {
           type="search"
           class="field cloud-search"
           aria-label="search the workloads"
-          placeholder="Name, namespace or kind"
+          placeholder="Name, namespace, cluster or kind"
           value={shownPlace.value.query['q'] ?? ''}
           onInput={(event) => setFilter('q', event.currentTarget.value)}
         />
@@ -225,7 +214,7 @@ export function WorkloadSection() {
         rowHeight={ROW_HEIGHT}
         keyOf={({ key }) => key}
         row={(row) =>
-          row.kind === 'head' ? <NamespaceHead head={row} /> : <WorkloadRow workload={row.workload} />
+          row.kind === 'head' ? <NamespaceHead group={row.group} /> : <WorkloadRow workload={row.workload} />
         }
       />
     </>

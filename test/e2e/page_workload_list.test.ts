@@ -1,0 +1,207 @@
+// The workloads in the list at the left: by namespace, searched, selected by keys, live, and read by nobody
+// who does not look.
+import type { Page } from 'playwright-core';
+import { expect, it } from 'vitest';
+import { eventually } from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
+import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
+import { DEVICES, faults, scrollsSideways } from './page_axe.ts';
+import { add, openBerth } from './page_services.ts';
+import { addCluster, askCloud, cloudDaemon, giveCloudToken, idOf, openCloud } from './page_workloads.ts';
+
+const HOSTILE = '<img src=x onerror=alert(1)>';
+
+const head = (page: Page) => page.locator('.list .section-head', { hasText: 'Workloads' });
+const namespaceRow = (page: Page, name: string) => page.locator(`.namespace-row[data-namespace=${name}]`);
+const item = (page: Page, name: string) => page.locator(`.workload-item[data-name=${name}]`);
+const goTo = (page: Page, hash: string) => page.evaluate(`location.assign('${hash}')`);
+
+/** `count` paths in as many namespaces as given. */
+const pathsOf = (count: number, namespaces: number): string[] =>
+  Array.from({ length: count }, (_, at) => {
+    const namespace = `team-${String(at % namespaces).padStart(2, '0')}`;
+    return `${namespace}/app-${String(at).padStart(5, '0')}`;
+  });
+
+/** The requests of the page whose path begins with `prefix`. */
+function requestsOf(page: Page, prefix: string): string[] {
+  const paths: string[] = [];
+  page.on('request', (request) => {
+    const { pathname } = new URL(request.url());
+    if (pathname.startsWith(prefix)) paths.push(pathname);
+  });
+  return paths;
+}
+
+it.runIf(hasChromium)(
+  browserTest('the list has workloads once the cloud has a cluster, searched and selected as services are'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await cloudDaemon();
+    await add(daemon, { name: 'web' });
+    const page = await openBerth(daemon);
+    await page.locator('.list-row[data-name=web]').waitFor();
+    expect(await head(page).count()).toBe(0);
+    await goTo(page, '#/cloud');
+    await giveCloudToken(page);
+    await page.getByText('No cluster.').waitFor();
+    expect(await head(page).count()).toBe(0);
+    const cluster = await addCluster(daemon, 'dev', ['shop/cart', 'shop/web', 'tools/mail']);
+    await head(page).getByText('3/3').waitFor();
+    await goTo(page, '#/services/web');
+    // A few are shown at once. Keys go on from the services.
+    await item(page, 'mail').getByText('2/2').waitFor();
+    expect(await item(page, 'mail').locator('.hidden-text').textContent()).toBe('awake');
+    await page.locator('h1', { hasText: 'web' }).waitFor();
+    await page.keyboard.press('j');
+    await page.locator('h1', { hasText: 'cart' }).waitFor();
+    await page.keyboard.press('x');
+    await page.locator('.view-head .state', { hasText: 'sleeping' }).waitFor();
+    cluster.change('Deployment', 'shop', 'cart', (object) => {
+      object.status = { replicas: 0, observedGeneration: object.metadata.generation };
+    });
+    await item(page, 'cart').getByText('asleep').waitFor();
+    await page.locator('.event-row', { hasText: 'sleepWorkload by token' }).waitFor();
+    await head(page).getByText('2/3').waitFor();
+    await page.keyboard.press('s');
+    await page.locator('.view-head .state', { hasText: /waking|awake/ }).waitFor();
+    await page.keyboard.press('j');
+    await page.locator('h1', { hasText: 'web' }).waitFor();
+    expect(await page.locator('.list-row[aria-current=page]').getAttribute('title')).toMatch(/^shop\/web: /);
+    await page.keyboard.press('k');
+    await page.keyboard.press('k');
+    await eventually(async () => (await page.evaluate('location.hash')) === '#/services/web');
+    // The search is that of the services. A closed namespace stays closed, but not for a search.
+    await namespaceRow(page, 'shop').click();
+    await eventually(async () => (await item(page, 'cart').count()) === 0);
+    await page.keyboard.press('/');
+    await page.keyboard.type('web');
+    await eventually(async () => (await page.locator('.list a.list-row').count()) === 2);
+    expect(await namespaceRow(page, 'tools').count()).toBe(0);
+    await head(page).getByText('1/1').waitFor();
+    await page.getByRole('searchbox').first().fill('dev mail');
+    await eventually(async () => (await page.locator('.list a.list-row').count()) === 1);
+    await item(page, 'mail').click();
+    await page.locator('h1', { hasText: 'mail' }).waitFor();
+    expect(await page.evaluate('location.hash')).toMatch(/^#\/cloud\/\w+\?find=dev\+mail$/);
+    await page.getByRole('searchbox').first().fill('nothing has this');
+    await page.getByText('Nothing has these words.').waitFor();
+    await page.getByRole('searchbox').first().fill('');
+    await namespaceRow(page, 'shop').waitFor();
+    expect(await namespaceRow(page, 'shop').getAttribute('aria-expanded')).toBe('false');
+    // A workload found elsewhere opens its namespace.
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('shop/cart');
+    await page.keyboard.press('Enter');
+    await page.locator('.workload-item[aria-current=page][data-name=cart]').waitFor();
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest('of many workloads the list shows namespaces with counts, kept current by events alone'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await cloudDaemon(freePort());
+    const cluster = await addCluster(daemon, HOSTILE, pathsOf(1_100, 20));
+    await addCluster(daemon, 'other', ['team-00/away']);
+    const page = await openCloud(daemon);
+    await head(page).getByText('1101/1101', { exact: true }).waitFor();
+    await goTo(page, '#/services');
+    expect(await page.locator('.workload-item').count()).toBe(0);
+    expect(await namespaceRow(page, 'team-00').first().textContent()).toBe(`team-00${HOSTILE}55/55`);
+    expect(await page.locator('img').count()).toBe(0);
+    // Without the lists, events tell.
+    await page.route('**/k8s/workloads?*', (route) => route.abort());
+    const id = await idOf(daemon, 'app-00007');
+    await askCloud(daemon, 'POST', `/k8s/workloads/${id}/sleep`);
+    await namespaceRow(page, 'team-07').getByText('54/55').waitFor();
+    await head(page).getByText('1100/1101').waitFor();
+    await namespaceRow(page, 'team-07').focus();
+    await page.keyboard.press('Enter');
+    await item(page, 'app-00007').getByText('sleeping').waitFor();
+    expect(await page.locator('.list-row').count()).toBeLessThan(60);
+    // With the lists, the replicas in sight follow the events.
+    await page.unroute('**/k8s/workloads?*');
+    cluster.change('Deployment', 'team-07', 'app-00027', (object) => {
+      object.spec.replicas = 3;
+      object.status = { ...object.status, replicas: 3, observedGeneration: object.metadata.generation };
+    });
+    await item(page, 'app-00027').getByText('2/3').waitFor();
+    await namespaceRow(page, 'team-07').click();
+    await eventually(async () => (await item(page, 'app-00007').count()) === 0);
+    // What happens while the daemon is away is shown when it is back.
+    const { port, stateDir } = daemon;
+    daemon.signal('SIGTERM');
+    await daemon.exited;
+    await page.getByText('reconnecting', { exact: true }).waitFor();
+    for (const name of ['app-00007', 'app-00047'])
+      cluster.change('Deployment', 'team-07', name, (object) => {
+        object.spec.replicas = 0;
+        object.status = { replicas: 0, observedGeneration: object.metadata.generation };
+      });
+    await cloudDaemon(port, stateDir);
+    await namespaceRow(page, 'team-07').getByText('53/55').waitFor();
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest('a hidden tab asks the cloud for nothing, and one that is seen again catches up'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await cloudDaemon();
+    const cluster = await addCluster(daemon, 'dev', ['shop/cart']);
+    const page = await openCloud(daemon);
+    await item(page, 'cart').getByText('2/2').waitFor();
+    await goTo(page, '#/services');
+    const asked = requestsOf(page, '/k8s/');
+    const setHidden = (isHidden: boolean) =>
+      page.evaluate(`
+        Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${isHidden} });
+        document.dispatchEvent(new Event('visibilitychange'));
+      `);
+    await page.clock.install();
+    await setHidden(true);
+    // What was under way has ended.
+    await page.clock.fastForward(30_000);
+    await eventually(async () => (await page.evaluate('document.hidden')) === true);
+    asked.length = 0;
+    await page.clock.fastForward(120_000);
+    cluster.change('Deployment', 'shop', 'cart', (object) => {
+      object.spec.replicas = 0;
+      object.status = { replicas: 0, observedGeneration: object.metadata.generation };
+    });
+    await eventually(async () => (await askCloud(daemon, 'GET', '/k8s/workloads'))[0].state === 'asleep');
+    await page.clock.fastForward(120_000);
+    expect(asked).toEqual([]);
+    await page.clock.resume();
+    await setHidden(false);
+    await item(page, 'cart').getByText('asleep').waitFor();
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest('axe finds nothing in the list with workloads and in the view of one, and nothing is too wide'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await cloudDaemon();
+    await addCluster(daemon, 'dev', [...pathsOf(300, 12), `team-00/long-${'name-'.repeat(8)}of-it`]);
+    await addCluster(daemon, `other-${'name-'.repeat(8)}of-it`, pathsOf(20, 2));
+    const id = await idOf(daemon, 'app-00012');
+    await askCloud(daemon, 'POST', `/k8s/workloads/${id}/sleep`);
+    await askCloud(daemon, 'POST', `/k8s/workloads/${id}/tether`, { container_port: 80, label: 'web' });
+    for (const device of DEVICES) {
+      const page = await openCloud(daemon, device);
+      await page.getByText('321 workloads', { exact: true }).waitFor();
+      await goTo(page, '#/services');
+      await namespaceRow(page, 'team-00').first().click();
+      await item(page, 'app-00012').first().getByText('sleeping').waitFor();
+      expect([device, await scrollsSideways(page), await faults(page)]).toEqual([device, false, []]);
+      await item(page, 'app-00012').first().click();
+      await page.locator('.event-row', { hasText: 'sleepWorkload by token' }).waitFor();
+      await page.locator('.card', { hasText: 'Tethers' }).getByText('web').waitFor();
+      expect([device, await scrollsSideways(page), await faults(page)]).toEqual([device, false, []]);
+      await page.context().close();
+    }
+  },
+);
