@@ -56,6 +56,7 @@ function requirementMatch(text: string): LabelMatch {
   const [, not, absentKey, key = absentKey ?? '', equality, value, setOperator, set] = found ?? [];
   if (!found) throw wrong(`has an invalid requirement: ${JSON.stringify(text.slice(0, 100))}`);
   if (!LABEL_KEY.test(key)) throw wrong(`has an invalid key: ${JSON.stringify(key.slice(0, 100))}`);
+  if (setOperator && set?.trim() === '') throw wrong(`has no values for ${JSON.stringify(key)}`);
   const values = equality ? [value ?? ''] : (set ?? '').split(',').map((one) => one.trim());
   const bad = equality || setOperator ? values.find((one) => !LABEL_VALUE.test(one)) : undefined;
   if (bad !== undefined) throw wrong(`has an invalid value: ${JSON.stringify(bad.slice(0, 100))}`);
