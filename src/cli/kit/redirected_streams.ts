@@ -1,7 +1,16 @@
 // Connects a command that runs in the daemon to those of its caller's stdin, stdout and stderr that are not
 // terminals, by FIFOs in a private folder of the caller. Pipes and files keep their exact bytes and end.
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,12 +18,17 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
+import { mayBeAlive } from '../../adapters/process/process_table.ts';
 
 const STREAMS = [
   { name: 'stdin', fd: 0, sign: '<' },
   { name: 'stdout', fd: 1, sign: '>' },
   { name: 'stderr', fd: 2, sign: '2>' },
 ] as const;
+
+/** Followed by the pid of the caller. */
+const FOLDER_PREFIX = 'berth-run-';
+const FOLDER_NAME = /^berth-run-(\d+)-/;
 
 type StreamName = (typeof STREAMS)[number]['name'];
 
@@ -49,11 +63,37 @@ const isBrokenPipe = (error: unknown): boolean =>
     (error as NodeJS.ErrnoException).code ?? '',
   );
 
+/** Removes the FIFOs of commands that were killed before they could. */
+function removeLeftFolders(): void {
+  let names: string[] = [];
+  try {
+    names = readdirSync(tmpdir());
+  } catch {
+    // A folder for temporary files need not be readable.
+  }
+  for (const name of names) {
+    const pid = FOLDER_NAME.exec(name)?.[1];
+    if (pid !== undefined && !mayBeAlive(Number(pid), 0)) removeLeftFolder(join(tmpdir(), name));
+  }
+}
+
+function removeLeftFolder(folder: string): void {
+  try {
+    const stat = lstatSync(folder);
+    if (!stat.isDirectory() || stat.uid !== process.getuid?.()) return;
+    for (const { name } of STREAMS) rmSync(join(folder, name), { force: true });
+    rmdirSync(folder);
+  } catch {
+    // Another command has removed it, or it has files of somebody else.
+  }
+}
+
 /** Redirects the streams of `caller` that are not terminals. Throws the system's error. */
 export function redirectStreams(caller: CallerStreams): RedirectedStreams {
   const redirected = STREAMS.filter(({ name }) => !caller[name].isTTY);
   if (redirected.length === 0) return { command: (cmd) => cmd, end: async () => {} };
-  const folder = mkdtempSync(join(tmpdir(), 'berth-run-'));
+  removeLeftFolders();
+  const folder = mkdtempSync(join(tmpdir(), `${FOLDER_PREFIX}${process.pid}-`));
   const pathOf = (name: StreamName): string => join(folder, name);
   execFileSync('mkfifo', ['-m', '600', ...redirected.map(({ name }) => pathOf(name))]);
   const remove = (): void => rmSync(folder, { recursive: true, force: true });

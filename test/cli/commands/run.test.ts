@@ -1,14 +1,14 @@
 // docs/reference.md "Commands": `berth run` as a program, with pipes and in a real terminal.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pty from 'node-pty';
 import { expect, it } from 'vitest';
 import { isAlive, processRow } from '../../../src/adapters/process/process_table.ts';
 import { BIN } from '../../kit/built_program.ts';
-import { type Daemon, eventually } from '../../kit/daemon.ts';
+import { type Daemon, eventually, hostPid } from '../../kit/daemon.ts';
 import { must } from '../../kit/must.ts';
 import { berth, cleanEnv, daemonOf, folder } from '../berth_process.ts';
 
@@ -183,4 +183,30 @@ it('berth run leaves nothing when it is killed', async () => {
   kill('SIGKILL');
   expect((await ended).signal).toBe('SIGKILL');
   expect(readdirSync(own)).toEqual([]);
+});
+
+it('berth run removes what killed ones have left, and nothing else', async () => {
+  const { daemon, env: own, home } = await setting();
+  const temporary = folder();
+  const env = { ...own, TMPDIR: temporary };
+  const host = hostPid(daemon.stateDir);
+  // While the process host is stopped, the command does not start, and the FIFOs are still there.
+  process.kill(host, 'SIGSTOP');
+  const child = spawn(process.execPath, [BIN, 'run', '--', 'true'], { cwd: home, env });
+  const closed = new Promise((resolve) => child.on('close', resolve));
+  const fifos = (): string[] => readdirSync(temporary).flatMap((name) => readdirSync(join(temporary, name)));
+  await eventually(() => fifos().length === 3);
+  child.kill('SIGKILL');
+  await closed;
+  process.kill(host, 'SIGCONT');
+  expect(readdirSync(temporary)).toEqual([expect.stringMatching(`^berth-run-${child.pid}-`)]);
+  const target = folder();
+  writeFileSync(join(target, 'stdin'), '');
+  symlinkSync(target, join(temporary, `berth-run-${child.pid}-link`));
+  mkdirSync(join(temporary, `berth-run-${process.pid}-alive`));
+  expect((await berth(['run', '--', 'true'], { cwd: home, env })).code).toBe(0);
+  expect(readdirSync(temporary).toSorted()).toEqual(
+    [`berth-run-${child.pid}-link`, `berth-run-${process.pid}-alive`].toSorted(),
+  );
+  expect(readdirSync(target)).toEqual(['stdin']);
 });
