@@ -1,6 +1,7 @@
 // The page at `/`: the frame, and the view that the address names. The page shows everything that the daemon
 // sends as plain text.
 import { render } from 'preact';
+import { BulkQuestion } from './frame/bulk_actions.tsx';
 import { Dock } from './frame/dock.tsx';
 import { Help } from './frame/help.tsx';
 import { listenForKeys } from './frame/keyboard.ts';
@@ -51,6 +52,7 @@ function Page() {
       <NoticeList />
       <Palette />
       <Help />
+      <BulkQuestion />
       <Login />
     </div>
   );

@@ -24,6 +24,7 @@ const PATHS = {
   copy: 'M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3',
   download: 'M8 2.5v8M4.5 7.5L8 11l3.5-3.5M2.5 13.5h11',
   wrap: 'M2.5 4h11M2.5 8h9a2.2 2.2 0 0 1 0 4.4H8M9.8 10.4l-2 2 2 2M2.5 12.4h2.5',
+  mark: 'M2.5 2.5h11v11h-11zM5 8l2.2 2.2L11 6',
   more: 'M3.2 8h.1M8 8h.1M12.8 8h.1',
   system: 'M2 3h12v8H2zM6 13.5h4M8 11v2.5',
   light:

@@ -5,9 +5,11 @@ import { actOn } from '../state/actions.ts';
 import { copyAddress, openAddress } from '../state/addresses.ts';
 import { actOnWorkload, type WorkloadAction, workloadPages } from '../state/cloud_data.ts';
 import { serviceByName, shownState } from '../state/daemon.ts';
+import { endMarking, mark, markedServices, switchMark } from '../state/marks.ts';
 import { go, openPane, shownPlace, VIEWS } from '../state/place.ts';
 import { isAgent, type ListRow, listRows } from '../state/sections.ts';
 import { selectedRowKey, selectedWorkloadId } from '../state/workload_tree.ts';
+import { askToAct, type BulkAction } from './bulk_actions.tsx';
 import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
 import { showLog } from './dock.tsx';
 import { SEARCH_ID } from './resource_list.tsx';
@@ -19,6 +21,8 @@ export const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['/', 'search'],
   ['j  k', 'next, previous'],
   ['Enter', 'open'],
+  ['Space', 'mark a service, to act on several'],
+  ['Shift ↓  Shift ↑', 'mark the next, the previous'],
   ['s', 'start, or wake a workload'],
   ['r', 'restart'],
   ['x', 'stop, or put a workload to sleep'],
@@ -29,7 +33,7 @@ export const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['y', 'copy the address'],
   ['n', 'next that has crashed or is blocked'],
   ['1 … 5', 'services, agents, logs, events, cloud'],
-  ['Esc', 'close, or leave a field'],
+  ['Esc', 'close, leave a field, or unmark all'],
   ['?', 'this list'],
 ];
 
@@ -39,12 +43,39 @@ function selectRow(row: ListRow): void {
   else go({ view: isAgent(row.key) ? 'agents' : 'services', name: row.key });
 }
 
-function select(step: number): void {
+/** The next (1) or previous (-1) row, from the selected one. */
+function rowBeside(step: number): ListRow | undefined {
   const rows = listRows.peek().filter(({ kind }) => kind === 'service' || kind === 'workload');
   const at = rows.findIndex(({ key }) => key === selectedRowKey.peek());
-  const next =
-    rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))];
+  if (at < 0) return rows.at(step > 0 ? 0 : -1);
+  return rows[Math.min(rows.length - 1, Math.max(0, at + step))];
+}
+
+function select(step: number): void {
+  const next = rowBeside(step);
   if (next) selectRow(next);
+}
+
+/** Marks the selected service and the one beside it, which it selects. */
+function extend(step: number): void {
+  const { name } = shownPlace.peek();
+  const next = rowBeside(step);
+  if (next?.kind !== 'service') return;
+  mark(name === null ? [next.key] : [name, next.key]);
+  selectRow(next);
+}
+
+/** Marks or unmarks the service whose row has the focus, or the selected one. */
+function markSelected(): void {
+  const focused = document.activeElement?.closest('.list-row')?.getAttribute('data-name');
+  const name = focused ?? shownPlace.peek().name;
+  if (name !== null && serviceByName.peek().has(name)) switchMark(name);
+}
+
+/** Performs `action` on the marked services after a question, or on the selected service. */
+function actOnChosen(action: BulkAction): void {
+  if (markedServices.peek().length > 0) askToAct(action, markedServices.peek());
+  else withSelected((name) => void actOn(action, name));
 }
 
 /** Selects the next service that has crashed, or agent that waits for an answer, after the selected one. */
@@ -83,9 +114,13 @@ const ACTIONS: Readonly<Record<string, () => void>> = {
   k: () => select(-1),
   ArrowDown: () => select(1),
   ArrowUp: () => select(-1),
-  s: () => actOnSelectedWorkload('wake') || withSelected((name) => void actOn('start', name)),
-  r: () => withSelected((name) => void actOn('restart', name)),
-  x: () => actOnSelectedWorkload('sleep') || withSelected((name) => void actOn('stop', name)),
+  'Shift ArrowDown': () => extend(1),
+  'Shift ArrowUp': () => extend(-1),
+  ' ': markSelected,
+  Escape: endMarking,
+  s: () => actOnSelectedWorkload('wake') || actOnChosen('start'),
+  r: () => actOnChosen('restart'),
+  x: () => actOnSelectedWorkload('sleep') || actOnChosen('stop'),
   l: () => withSelected(showLog),
   t: () => withSelected((name) => isAgent(name) && openPane({ kind: 'terminal', name })),
   e: toggleWorst,
@@ -99,9 +134,12 @@ const ACTIONS: Readonly<Record<string, () => void>> = {
 };
 
 /** Elements in which keys type text. */
-const TYPED = 'input, textarea, select, [contenteditable], .xterm';
-/** Elements in which the arrow keys scroll or move something. */
+const TYPED = 'input:not([type=checkbox]), textarea, select, [contenteditable], .xterm';
+/** Elements in which the arrow keys and Space scroll or move something. */
 const MOVED = '.log-lines, [role=separator], .view-body';
+
+/** Elements that Space presses. */
+const PRESSED = 'button, summary, input';
 
 function openPalette(event: KeyboardEvent): boolean {
   const isCommand = event.ctrlKey || event.metaKey;
@@ -126,8 +164,11 @@ function onKey(event: KeyboardEvent): void {
     if (key === 'Escape' && target instanceof HTMLElement && !target.closest('.xterm')) target.blur();
     return;
   }
-  if (key.startsWith('Arrow') && target.closest(MOVED)) return;
-  const action = Object.hasOwn(ACTIONS, key) ? ACTIONS[key] : undefined;
+  if ((key.startsWith('Arrow') || key === ' ') && target.closest(MOVED)) return;
+  if (key === ' ' && target.closest(PRESSED)) return;
+  const shifted = event.shiftKey ? `Shift ${key}` : key;
+  const name = Object.hasOwn(ACTIONS, shifted) ? shifted : key;
+  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
   if (!action) return;
   event.preventDefault();
   action();

@@ -2,15 +2,17 @@
 // the workloads.
 import type { Service } from '../../client/browser.ts';
 import { countText, cpuText, memoryText } from '../../presentation/format.ts';
-import { listedName, type Section } from '../../presentation/sections.ts';
+import { isOfAgents, listedName, type Section } from '../../presentation/sections.ts';
 import { actOnGroup } from '../state/actions.ts';
 import { serviceList, shownState, usageOf } from '../state/daemon.ts';
+import { isMarked, isMarking } from '../state/marks.ts';
 import { go, keptSearch, linkTo, setFilter, shownPlace } from '../state/place.ts';
 import { type ListRow, listRows } from '../state/sections.ts';
 import { selectedRowKey } from '../state/workload_tree.ts';
 import { Button } from './button.tsx';
 import { ClippedName } from './clipped_name.tsx';
 import { Icon } from './icon.tsx';
+import { MarksBar, markByClick } from './marks_bar.tsx';
 import { crashText, StateShape } from './status_mark.tsx';
 import { VirtualRows } from './virtual_rows.tsx';
 import { WorkloadTree } from './workload_tree_rows.tsx';
@@ -60,19 +62,32 @@ function UsageText({ name }: { name: string }) {
   );
 }
 
+/** What makes the row of a service a box that marks it. */
+const boxOf = (name: string) => ({
+  role: 'checkbox' as const,
+  'aria-checked': isMarked(name),
+  onClick: (event: MouseEvent) => {
+    event.preventDefault();
+    const shown = listRows.peek().flatMap((row) => (row.kind === 'service' ? row.key : []));
+    markByClick(event, name, shown);
+  },
+});
+
 function ServiceRow({ service }: { service: Service }) {
-  const { name, group } = service;
+  const { name } = service;
   const state = shownState(service);
   const { view, name: selected } = shownPlace.value;
   const isSelected = selected === name && (view === 'services' || view === 'agents');
   const alarm = state === 'blocked' ? state : crashText(service);
+  const hasBox = isMarking.value && !isOfAgents(service);
   return (
     <a
       class="list-row"
-      href={linkTo(group === 'Agents' ? 'agents' : 'services', name, keptSearch())}
+      href={linkTo(isOfAgents(service) ? 'agents' : 'services', name, keptSearch())}
       aria-current={isSelected ? 'page' : undefined}
       data-name={name}
       title={`${name}: ${state}`}
+      {...(hasBox && boxOf(name))}
     >
       <StateShape state={state} />
       <span class="row-name">
@@ -140,6 +155,7 @@ export function ResourceList() {
           current={selectedRowKey.value}
         />
       )}
+      <MarksBar />
     </section>
   );
 }

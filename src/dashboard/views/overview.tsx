@@ -3,17 +3,19 @@ import { useMemo } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
 import { compareNames, countText, cpuText, memoryText, spanText } from '../../presentation/format.ts';
 import { isNamed, isOfAgents, listedName } from '../../presentation/sections.ts';
+import { BulkActions } from '../frame/bulk_actions.tsx';
 import { Button } from '../frame/button.tsx';
 import { ClippedName } from '../frame/clipped_name.tsx';
+import { MarkBox, MarkButton } from '../frame/marks_bar.tsx';
 import { crashText, StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
 import { actOn, type ServiceAction, underWay } from '../state/actions.ts';
 import { addressOf, copyAddress, isPage } from '../state/addresses.ts';
 import { serviceList, shownState, usageOf } from '../state/daemon.ts';
+import { isMarked, isMarking } from '../state/marks.ts';
 import { go, linkTo, setFilter, shownPlace } from '../state/place.ts';
 import { sections, statusCounts } from '../state/sections.ts';
 import { tenSeconds } from '../state/ticker.ts';
-import { BulkActions, BulkQuestion } from './bulk_actions.tsx';
 
 const ROW_HEIGHT = 36;
 const AT_REST: ReadonlySet<string> = new Set(['stopped', 'crashed', 'completed', 'sleeping']);
@@ -91,12 +93,20 @@ function UsageCells({ name }: { name: string }) {
   );
 }
 
-function Row({ service, title }: { service: Service; title: string }) {
+interface TableRow {
+  title: string;
+  service: Service;
+}
+
+function Row({ service, title, shown }: TableRow & { shown: readonly string[] }) {
   const { name, startedAt, restarts } = service;
   const uptime = startedAt === undefined ? '' : spanText(tenSeconds.value - Date.parse(startedAt));
   return (
-    <div class="table-row" data-name={name}>
-      <StateLabel state={shownState(service)} detail={crashText(service)} />
+    <div class="table-row" data-name={name} data-marked={isMarked(name)}>
+      <span class="cell-state">
+        {isMarking.value && !isOfAgents(service) && <MarkBox name={name} shown={shown} />}
+        <StateLabel state={shownState(service)} detail={crashText(service)} />
+      </span>
       <a class="cell-name" href={linkTo('services', name, shownPlace.value.query)} title={name}>
         <ClippedName name={listedName(service)} />
       </a>
@@ -144,11 +154,6 @@ function Counts() {
       ))}
     </fieldset>
   );
-}
-
-interface TableRow {
-  title: string;
-  service: Service;
 }
 
 interface Column {
@@ -216,7 +221,7 @@ function Head({ services }: { services: readonly Service[] }) {
       {COLUMNS.map((column) => (
         <ColumnHead key={column.title} column={column} />
       ))}
-      <BulkActions services={services} />
+      <BulkActions services={services} which="shown" />
     </div>
   );
 }
@@ -266,12 +271,14 @@ export function Overview() {
     [shown, chosen],
   );
   const services = useMemo(() => rows.map(({ service }) => service), [rows]);
+  const names = services.map(({ name }) => name);
   return (
     <section class="view" aria-labelledby="view-title">
       <header class="view-head">
         <h1 id="view-title">Services</h1>
         {services.length > 0 && (
           <>
+            <MarkButton />
             <LogsButton services={services} />
             <Counts />
           </>
@@ -284,9 +291,8 @@ export function Overview() {
         items={rows}
         rowHeight={ROW_HEIGHT}
         keyOf={({ service }) => service.name}
-        row={({ service, title }) => <Row service={service} title={title} />}
+        row={(row) => <Row {...row} shown={names} />}
       />
-      <BulkQuestion />
     </section>
   );
 }

@@ -1,14 +1,14 @@
-// Actions on every service that the table shows, after a person has confirmed their number.
+// Actions on every service that the table shows, or that is marked, after a person has confirmed them.
 import { signal } from '@preact/signals';
 import type { Service } from '../../client/browser.ts';
 import { countText } from '../../presentation/format.ts';
 import { isOfAgents } from '../../presentation/sections.ts';
-import { Button } from '../frame/button.tsx';
-import { ModalDialog } from '../frame/modal_dialog.tsx';
 import { actOn } from '../state/actions.ts';
+import { Button } from './button.tsx';
+import { ModalDialog } from './modal_dialog.tsx';
 
 const ACTIONS = ['start', 'stop', 'restart'] as const;
-type BulkAction = (typeof ACTIONS)[number];
+export type BulkAction = (typeof ACTIONS)[number];
 
 const NAMES_SHOWN = 6;
 
@@ -21,23 +21,33 @@ const namesFor = (action: BulkAction, services: readonly Service[]): string[] =>
     .filter((service) => !isOfAgents(service) && (action === 'start') === (service.pid === undefined))
     .map(({ name }) => name);
 
-/** The buttons in the head of the actions column. */
-export function BulkActions({ services }: { services: readonly Service[] }) {
+/** Asks whether to perform `action` on the services on which it has an effect, if there are any. */
+export function askToAct(action: BulkAction, services: readonly Service[]): void {
+  const names = namesFor(action, services);
+  if (names.length === 0) return;
+  asked.value = { action, names };
+  isAsking.value = true;
+}
+
+interface BulkActionsProps {
+  services: readonly Service[];
+  which: 'shown' | 'marked';
+}
+
+/** The buttons of the actions. */
+export function BulkActions({ services, which }: BulkActionsProps) {
   return (
     <span class="cell-actions">
       {ACTIONS.map((action) => {
-        const names = namesFor(action, services);
+        const { length } = namesFor(action, services);
         return (
           <Button
             key={action}
             kind="quiet"
             icon={action}
-            label={`${action} ${countText(names.length, 'shown service')}`}
-            isOff={names.length === 0}
-            onPress={() => {
-              asked.value = { action, names };
-              isAsking.value = true;
-            }}
+            label={`${action} ${countText(length, `${which} service`)}`}
+            isOff={length === 0}
+            onPress={() => askToAct(action, services)}
           />
         );
       })}
