@@ -23,6 +23,14 @@ const isWhole = (page: Page): Promise<boolean> =>
     return fits && box.scrollHeight <= box.clientHeight;
   });
 
+/** Whether what the cells of the terminal leave free has the colour of its box. */
+const hasOneGround = (page: Page): Promise<boolean> =>
+  page.locator('.terminal-box').evaluate((box) => {
+    const parts = [box, ...box.querySelectorAll('.xterm, .xterm-viewport, .xterm-screen')];
+    const grounds = parts.map((part) => getComputedStyle(part).backgroundColor);
+    return new Set(grounds.filter((colour) => colour !== 'rgba(0, 0, 0, 0)')).size === 1;
+  });
+
 const attached = (page: Page) => page.getByText(/attached · \d+×\d+/).waitFor();
 
 /** Waits until both are the same, and have `part`. */
@@ -146,7 +154,7 @@ it.runIf(hasChromium && isInstalled('vim.tiny'))(named(WHAT, 'vim.tiny'), BROWSE
     await eventually(async () => (await rowsOf()) !== before);
     await ask(daemon, 'POST', '/v1/agents/editor/keys', { text: `${height / 5}G` });
     await isSame(daemon, page, 'editor', `\n${height / 5}`);
-    expect([height, await isWhole(page)]).toEqual([height, true]);
+    expect([height, await isWhole(page), await hasOneGround(page)]).toEqual([height, true, true]);
   }
   // One that shrinks with its cursor in the last row, which nothing moves.
   await page.evaluate(`location.assign('#/agents/flood')`);
