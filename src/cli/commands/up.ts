@@ -17,7 +17,7 @@ import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { loadProject } from '../kit/load_project.ts';
 import { followLogs } from '../kit/print_logs.ts';
 import { createProgress } from '../kit/progress.ts';
-import { markForNewPorts, plannedStack, registerStack, servicesInStack } from '../kit/project_stack.ts';
+import { plannedStack, referringTo, registerStack, servicesInStack } from '../kit/project_stack.ts';
 import { type PlannedChange, planRegistration, type RegistrationResult } from '../kit/registration_diff.ts';
 import { detailsOf, whileRegistered } from '../kit/removed_meanwhile.ts';
 import { registerHooks, runCreateHook } from '../kit/stack_hooks.ts';
@@ -108,6 +108,15 @@ async function bringUp(
   };
 }
 
+/** Marks the running services for a restart that refer to a service whose port has changed. */
+function markForNewPorts({ stack, services }: UpPlan, specs: ReadonlyMap<string, RegistrationResult>): void {
+  const moved = [...specs].flatMap(([name, { isMoved }]) => (isMoved ? [name] : []));
+  for (const name of referringTo(moved, stack, services)) {
+    const result = specs.get(name);
+    if (result?.detail.pid !== undefined) result.mustRestart = true;
+  }
+}
+
 /** Names the services that still have an earlier shell environment: `up` does not restart them for that. */
 function noteOldEnvironment(
   context: CommandContext,
@@ -180,6 +189,7 @@ async function bringUpAll(
 
 const planText = ({ change, fields, restarts }: PlannedChange): string => {
   if (change === 'register') return 'would be registered';
+  if (change === 'none' && restarts) return 'would restart, because it refers to a port that would change';
   if (change === 'none') return 'would stay as it is, unless a value of its env has changed';
   return `would change: ${fields.join(', ')}${restarts ? '; restarts' : ''}`;
 };
@@ -193,9 +203,15 @@ async function printPlan(context: CommandContext, plan: UpPlan, adopt: boolean):
   const { services, project, scope } = plan;
   const renamed = renamedServices(plan, registered);
   for (const [name, before] of renamed) context.out.note(`${before.name} would become ${name}`);
-  const plans = services.map((service) => ({
+  const planned = services.map((service) => ({
     name: service.name,
     ...planRegistration(project.file, service, registered.get(service.name)),
+  }));
+  const moved = planned.flatMap(({ name, fields }) => (fields.includes('port') ? [name] : []));
+  const referring = referringTo(moved, plan.stack, services);
+  const plans = planned.map((one) => ({
+    ...one,
+    restarts: one.restarts || (referring.has(one.name) && registered.get(one.name)?.pid !== undefined),
   }));
   const gone = staleServices(plan, registered);
   const removals = gone.map(({ name }) => ({ name, change: 'remove' as const, fields: [], restarts: true }));
@@ -258,7 +274,7 @@ export const upCommand = defineCommand({
     checkClaims(plan, registered, adopt);
     await takeOverRenamed(context, client, plan, registered);
     const specs = await registerAll(client, plan, registered);
-    markForNewPorts(plan.stack, plan.services, registered, specs);
+    markForNewPorts(plan, specs);
     await removeStale(context, client, plan, registered);
     await registerHooks(client, project, plan.stack, registered);
     if (start) await runCreateHook(context, client, project, plan.stack);

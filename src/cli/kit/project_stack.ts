@@ -2,7 +2,6 @@
 import { basename, dirname } from 'node:path';
 import { folderInMain, workTreeOf } from '../../adapters/git_worktree.ts';
 import type { Client } from '../../client/create_client.ts';
-import type { ServiceDetail } from '../../client/records.ts';
 import { servicesAsked } from '../../project/check_references.ts';
 import { onOtherPort } from '../../project/check_text.ts';
 import type { ProjectService } from '../../project/project_service.ts';
@@ -26,7 +25,6 @@ import {
 import type { CommandContext } from './context.ts';
 import { UsageError } from './exit_codes.ts';
 import { loadProject } from './load_project.ts';
-import type { RegistrationResult } from './registration_diff.ts';
 import { type StackChoice, stackOfProject } from './stack_scope.ts';
 
 const NAME_HINT = 'Shorten it, or give the project a shorter name with `name` in berth.yaml.';
@@ -87,25 +85,17 @@ function addressIn(
 }
 
 /**
- * Marks running services for a restart if they refer to a service whose port has changed: their
- * placeholders were filled in with the old port.
+ * The services of a stack that refer to one of `moved`, whose ports have changed. The placeholders of their
+ * processes were filled in with the old ports.
  */
-export function markForNewPorts(
+export function referringTo(
+  moved: readonly string[],
   stack: string,
   services: readonly ProjectService[],
-  before: ReadonlyMap<string, ServiceDetail>,
-  results: ReadonlyMap<string, RegistrationResult>,
-): void {
-  const moved = [...results].flatMap(([name, { detail }]) => {
-    const known = before.get(name);
-    return known && known.port !== detail.port ? [shortName(name, stack)] : [];
-  });
-  for (const service of services) {
-    const result = results.get(service.name);
-    const asked = servicesAsked(service);
-    if (result?.detail.pid !== undefined && moved.some((name) => name !== null && asked.has(name)))
-      result.mustRestart = true;
-  }
+): Set<string> {
+  const asked = new Set(moved.map((name) => shortName(name, stack)));
+  const referring = services.filter((service) => [...servicesAsked(service)].some((name) => asked.has(name)));
+  return new Set(referring.map(({ name }) => name));
 }
 
 /** The hooks of `project` as registered in `stack`: in no group, because only the stack starts them. */

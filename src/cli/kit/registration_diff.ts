@@ -46,6 +46,8 @@ export interface RegistrationResult {
    * The running process was started from an older registration with different values for its process.
    */
   mustRestart: boolean;
+  /** Its port has changed. While a process runs that has the old one, the detail still says so. */
+  isMoved: boolean;
   /** The running process has another shell environment than the current registration. */
   hasOldEnvironment?: boolean;
 }
@@ -92,7 +94,12 @@ export async function registerService(
 ): Promise<RegistrationResult> {
   const goal = desiredSpec(file, service, portOf(service));
   if (!before)
-    return { detail: await registerAndRead(client, goal), change: 'registered', mustRestart: false };
+    return {
+      detail: await registerAndRead(client, goal),
+      change: 'registered',
+      mustRestart: false,
+      isMoved: false,
+    };
   const isAuto = service.port === 'auto';
   const alive = before.pid !== undefined;
   // With this label, the process is older than its registration, but the changes do not affect it.
@@ -106,7 +113,12 @@ export async function registerService(
   );
   const portChanged = isAuto ? before.port === null : goal.port !== before.port;
   if (portChanged || PROCESS_FIELDS.some(isChanged))
-    return { detail: await registerAndRead(client, goal), change: 'updated', mustRestart: alive };
+    return {
+      detail: await registerAndRead(client, goal),
+      change: 'updated',
+      mustRestart: alive,
+      isMoved: portChanged,
+    };
 
   const withEnv = await registerAndRead(client, {
     ...withoutEnv,
@@ -114,6 +126,7 @@ export async function registerService(
     env: goal.env,
     baseEnv: goal.baseEnv,
   });
+  const isMoved = withEnv.port !== before.port;
   const envChanged = withEnv.specHash !== before.specHash;
   const needsNoRestart = !envChanged && isProcessCurrent;
   const mustRestart = alive && !needsNoRestart;
@@ -126,9 +139,9 @@ export async function registerService(
   const isMarkWrong = mustMark ? !isMarked : isMarked && mustRestart;
   if (!isRecordChanged && !isMarkWrong) {
     const change = withEnv.revision === before.revision ? 'unchanged' : 'updated';
-    return { detail: withEnv, change, mustRestart, hasOldEnvironment };
+    return { detail: withEnv, change, mustRestart, isMoved, hasOldEnvironment };
   }
   const labels = mustMark ? [...goal.labels, NO_RESTART_LABEL] : goal.labels;
   const detail = await registerAndRead(client, { ...goal, labels });
-  return { detail, change: 'updated', mustRestart, hasOldEnvironment };
+  return { detail, change: 'updated', mustRestart, isMoved, hasOldEnvironment };
 }

@@ -206,6 +206,27 @@ describe('up', () => {
     expect((await run('up')).stderr).toBe('Everything is up to date.\n');
   });
 
+  it('restarts what refers to a service whose port has changed', async () => {
+    const [first, second] = [freePort(), freePort()];
+    const text = (port: number): string =>
+      `services:\n${service('db', `    port: ${port}\n`)}${service('web', '    env: { DB: "${port.db}" }\n')}${service('other')}`;
+    const { run, write, pids } = await project(text(first));
+    await run('up');
+    const before = await pids();
+    write(text(second));
+    expect((await run('up --dry-run')).stdout.split('\n')).toEqual([
+      'db would change: port; restarts',
+      'web would restart, because it refers to a port that would change',
+      'other would stay as it is, unless a value of its env has changed',
+      '',
+    ]);
+    expect((await run('up')).stdout).toMatch(/web has changed and was restarted/);
+    const after = await pids();
+    expect(readFileSync(`/proc/${after['web']}/environ`, 'utf8').split('\0')).toContain(`DB=${second}`);
+    expect(after['other']).toBe(before['other']);
+    expect((await run('up')).stderr).toBe('Everything is up to date.\n');
+  });
+
   it('restarts later what an earlier up had registered but not restarted', async () => {
     const { run, write, pids } = await project(`services:\n${service('web')}`);
     await run('up');
