@@ -1,6 +1,6 @@
 // docs/reference.md "Shared database", by the built program, real processes and a real Postgres.
 import { spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DatabaseConnection } from '../../src/adapters/postgres/connection.ts';
+import { createClient } from '../../src/client/create_client.ts';
+import { nodeTransport } from '../../src/client/node_transport.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import { readDatabaseUrl } from '../../src/settings/database_url.ts';
 import { afterThisTest } from '../kit/actors.ts';
@@ -143,6 +145,34 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
       after.map((row: { id: number }) => row.id),
       'numbers go on',
     ).toEqual(after.map((_: unknown, index: number) => after.length - index));
+  });
+
+  it("prove to Berth's clients that they know the token, whichever of them is asked", async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    await addWorkload(first, 'proven');
+    const second = await startServer(team);
+    const [ofFirst, ofSecond] = [first, second].map(({ port }) => {
+      const url = `http://127.0.0.1:${port}`;
+      const { cloud } = createClient(nodeTransport, { url, cloudToken: 'cloud' });
+      return async () => (await cloud.workloads()).map(({ name }) => name);
+    });
+    expect(await ofFirst?.()).toEqual(['proven']);
+    expect(await ofSecond?.()).toEqual(['proven']);
+    const nonce = 'n'.repeat(22);
+    const other = `127.0.0.1:${first.port + 1}`;
+    const proof = async ({ port }: Daemon, more: Record<string, string> = {}) =>
+      (await send(port, 'GET', `/k8s/proof?nonce=${nonce}`, { headers: { Host: other, ...more } })).body.code;
+    expect(await proof(second)).toBe('forbidden_host');
+    // What someone may claim who does not know the token.
+    for (const given of ['', 'x', createHmac('sha256', 'other').update(nonce).digest('base64url')])
+      for (const server of [first, second])
+        expect(await proof(server, { 'Berth-Passed-On': '1', 'Berth-Vouched-Host': given })).toBe(
+          'forbidden_host',
+        );
+    first.signal('SIGKILL');
+    await untilHeld(second);
+    expect(await ofSecond?.(), 'a new lease holder has another life').toEqual(['proven']);
   });
 
   it('hand over at SIGTERM, with all rows', async () => {

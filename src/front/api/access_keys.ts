@@ -13,6 +13,7 @@ import {
   parseKey,
   proofText,
   TOKEN_KEY_ID,
+  vouchText,
 } from '../../protocol/access_key.ts';
 import { apiTokenOfKey } from '../../protocol/api_token.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -174,6 +175,16 @@ export class AccessKeys {
       throw fail('unauthorized', `${kind}, or has expired`);
     }
     return { proof: hmac(secret, proofText(nonce, host, life)), life };
+  }
+
+  /** Signs that a client has asked this server for a proof at `host`. */
+  vouch(host: string, nonce: string): string {
+    return hmac(this.token, vouchText(nonce, host));
+  }
+
+  /** Whether `given` is such a signature, of a server with the same token. */
+  isVouched(host: string, nonce: string, given: string): boolean {
+    return this.isRequired && new Secret(this.vouch(host, nonce)).equals(given);
   }
 
   /** Makes a one-time code. `onGone`: it was used, has expired or was withdrawn. */

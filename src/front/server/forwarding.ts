@@ -37,6 +37,8 @@ export interface ForwardedPaths {
   passes(path: string): boolean;
   /** Whether it is served without a token. */
   isPublic(path: string): boolean;
+  /** The headers to add to a request; null: it is answered here. */
+  addedHeaders(path: string, query: string, host: string): readonly string[] | null;
 }
 
 export class Forwarder {
@@ -61,16 +63,23 @@ export class Forwarder {
   /** Forwards a request; false: it must be answered here. `onTrusted`: the other Berth knows its token. */
   forward(req: IncomingMessage, res: ServerResponse, onTrusted: () => void): boolean {
     const target = this.target();
-    const [path = ''] = (req.url ?? '').split('?');
+    const [path = '', query = ''] = (req.url ?? '').split('?');
     // Two Berths that each take the other for the holder of the clusters would forward a request forever.
     const isPassedOn = req.headers[PASSED_ON] !== undefined;
     if (target === null || isPassedOn || !this.paths.passes(path)) return false;
+    const added = this.paths.addedHeaders(path, query, req.headers.host ?? '');
+    if (added === null) return false;
     const upstream = http.request({
       ...target,
       agent: this.agent,
       method: req.method ?? 'GET',
       path: req.url ?? '/',
-      headers: [...passedHeaders(req.rawHeaders), ...(hasBody(req) ? [] : WITHOUT_BODY), PASSED_ON, '1'],
+      headers: [
+        ...passedHeaders(req.rawHeaders),
+        ...(hasBody(req) ? [] : WITHOUT_BODY),
+        ...added,
+        ...[PASSED_ON, '1'],
+      ],
       setHost: false,
     });
     // Only limits connecting, in case the peer is gone; an answer may take long.

@@ -25,6 +25,7 @@ async function passing(handle: http.RequestListener, more: Partial<ServerOptions
   const forwarder = new Forwarder(() => state.target, {
     passes: (path) => path.startsWith('/k8s'),
     isPublic: (path) => path === '/k8s/login',
+    addedHeaders: () => [],
   });
   afterThisTest(() => forwarder.close());
   const served = await serve('node:http', here, { forwarder, ...more });
