@@ -65,6 +65,27 @@ it.runIf(hasChromium)(
 );
 
 it.runIf(hasChromium)(
+  browserTest('a jump to a time finds it among lines that are wrapped, also after the last one'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const { stateDir } = daemon;
+    const long = (what: string) => `seq -f "${what} %g $(printf %0300d 0)" 1 1500`;
+    const cmd = `${long('before')}; sleep 0.2; echo needle; mkfifo wire; read line < wire; ${long('after')}; exit 4`;
+    await add(daemon, { name: 'wrapped', cmd, cwd: stateDir });
+    const page = await openBerth(daemon, '#/logs?names=wrapped&q=needle');
+    await page.locator('.log-text mark').waitFor();
+    await writeFile(`${stateDir}/wire`, 'go on\n');
+    await page.locator('.list-row[data-name=wrapped]', { hasText: 'exit 4' }).waitFor();
+    await page.locator('.log-time').click();
+    await inSight(page, 'needle');
+    await page.evaluate(`location.assign('#/events?kind=trouble')`);
+    await page.locator('.event-row', { hasText: 'exit 4' }).locator('a[title*="log of wrapped"]').click();
+    await inSight(page, `after 1500 ${'0'.repeat(300)}`);
+  },
+);
+
+it.runIf(hasChromium)(
   browserTest('an event leads to the log at its time, and a key leaves only warnings and errors'),
   BROWSER_TEST,
   async () => {

@@ -56,7 +56,7 @@ function Chunk({ chunk, look }: { chunk: LineChunk; size: number; look: LineLook
     chunk.height = box.current?.offsetHeight ?? null;
   });
   return (
-    <div class="log-chunk" ref={box}>
+    <div class="log-chunk" ref={box} data-chunk={chunk.id}>
       {rows}
     </div>
   );
@@ -91,26 +91,43 @@ function useEnd(feed: LogFeed, startsAtEnd: boolean) {
   return { box, seen, isAtEnd, look, toEnd };
 }
 
+interface LogBox {
+  box: { current: HTMLElement | null };
+  toEnd: () => void;
+}
+
 /**
  * Keeps the lines in sight in place when older ones are inserted above the first line. Elsewhere the browser
- * does that. The first time, a box that jumps to `time` then shows some of the lines before it.
+ * does that. The first time, a box that jumps to `time` then shows some of the lines before it, or the end if
+ * all lines are before it.
  */
-function useInserted(feed: LogFeed, box: { current: HTMLElement | null }, time: number | null) {
+function useInserted(feed: LogFeed, { box, toEnd }: LogBox, time: number | null) {
   const first = useRef<number | null>(null);
   const hasContext = useRef(time === null);
+  /** The chunk to hold `below` the top of the box until the chunks around it have their real heights. */
+  const held = useRef<{ id: number; below: number } | null>(null);
+  useLayoutEffect(() => {
+    const chunk = box.current?.querySelector(`[data-chunk="${held.current?.id}"]`);
+    if (!box.current || !chunk || !held.current) return;
+    const { scrollTop: before } = box.current;
+    const { top } = box.current.getBoundingClientRect();
+    box.current.scrollTop += chunk.getBoundingClientRect().top - top - held.current.below;
+    if (Math.abs(box.current.scrollTop - before) < 1) held.current = null;
+  });
   return (): void => {
     const was = first.current;
     const [oldest] = feed.chunks;
     first.current = oldest?.id ?? null;
     if (!box.current || !oldest || box.current.scrollTop > 0) return;
-    const at = feed.chunks.findIndex(({ id }) => id === was);
     const isAllBefore = was === null && time !== null && Date.parse(oldest.entries[0]?.at ?? '') < time;
-    if (isAllBefore) box.current.scrollTop = box.current.scrollHeight;
-    if (at <= 0) return;
+    if (isAllBefore) toEnd();
+    const at = feed.chunks.findIndex(({ id }) => id === was);
+    if (was === null || at <= 0) return;
     const inserted = feed.chunks.slice(0, at).reduce((sum, chunk) => sum + heightOf(chunk), 0);
-    const context = hasContext.current ? 0 : box.current.clientHeight * CONTEXT_PART;
+    const below = hasContext.current ? 0 : box.current.clientHeight * CONTEXT_PART;
     hasContext.current = true;
-    box.current.scrollTop = inserted - context;
+    box.current.scrollTop = inserted - below;
+    held.current = { id: was, below };
   };
 }
 
@@ -124,9 +141,10 @@ interface LogLinesProps {
 
 /** The lines of `feed`. */
 export function LogLines({ feed, look, isWrapped, isPaused }: LogLinesProps) {
-  const { box, seen, isAtEnd, look: onScroll, toEnd } = useEnd(feed, look.time === null);
+  const end = useEnd(feed, look.time === null);
+  const { box, seen, isAtEnd, look: onScroll, toEnd } = end;
   const [countSeen, setCountSeen] = useState<number | null>(null);
-  const keepInPlace = useInserted(feed, box, look.time);
+  const keepInPlace = useInserted(feed, end, look.time);
   const changes = feed.changes.value;
   const count = feed.count.value;
   const isFollowing = isAtEnd && !isPaused;
@@ -147,8 +165,8 @@ export function LogLines({ feed, look, isWrapped, isPaused }: LogLinesProps) {
     return () => sizes.disconnect();
   }, [isFollowing]);
   const { chunks } = feed;
-  const end = chunks.reduce((sum, chunk) => sum + heightOf(chunk), 0);
-  const top = isFollowing ? end - seen.height : seen.top;
+  const height = chunks.reduce((sum, chunk) => sum + heightOf(chunk), 0);
+  const top = isFollowing ? height - seen.height : seen.top;
   const range = chunksBetween(chunks, top - SPARE_PX, top + seen.height + SPARE_PX);
   const missed = countSeen === null ? 0 : count - countSeen;
   return (
