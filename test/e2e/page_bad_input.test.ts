@@ -36,6 +36,12 @@ it.runIf(hasChromium)(
     const daemon = await withServices();
     const page = await openBerth(daemon);
     await page.locator('.table-row[data-name=db]').waitFor();
+    // What has just started causes no event any more.
+    for (const [name, state] of [
+      ['web', 'running'],
+      ['my_bot', 'idle'],
+    ] as const)
+      await page.locator(`.table-row[data-name=${name}] .state`, { hasText: state }).waitFor();
     await page.route('**/v1/agents', (route) => route.abort());
     await ask(daemon, 'POST', '/v1/services', { name: 'later', cmd: 'sleep 600', port: null });
     await page.getByText('lists are stale', { exact: true }).waitFor();

@@ -35,6 +35,8 @@ it.runIf(hasChromium)(
     await page.keyboard.type('site');
     await eventually(async () => (await page.locator('.list-row').count()) === 1);
     expect(await page.evaluate('location.hash')).toBe('#/services?find=site');
+    await page.getByRole('searchbox').fill('site stopped');
+    await page.getByText('Nothing has these words.').waitFor();
     await page.getByRole('searchbox').fill('');
     await row(page, 'bad').getByRole('button', { name: 'start bad', exact: true }).click();
     await row(page, 'bad').getByText('exit 3').waitFor();

@@ -59,6 +59,10 @@ const AUDIT = ['test/actors/cloud/cloud_operations.test.ts'];
 const STORAGE = ['test/adapters/storage'];
 const KUBECONFIG = ['test/adapters/kubeconfig'];
 const RENEWAL = ['test/actors/cloud/token_renewal.test.ts'];
+const WORKLOAD_PAGES = ['test/dashboard/workload_pages.test.ts'];
+const WORKLOAD_LIST = ['test/e2e/page_workload_list.test.ts'];
+const PAGE_SESSION = ['test/e2e/page_session.test.ts'];
+const PAGE_VIEWS = ['test/e2e/page_views.test.ts'];
 
 export const MUTANTS: readonly Mutant[] = [
   ...area('runtime', [
@@ -697,6 +701,96 @@ export const MUTANTS: readonly Mutant[] = [
       '    this.wait(id, this.clock.now() + pauseMs, Math.min(2 * pauseMs, retry.maxDelayMs));\n',
       '',
       RENEWAL,
+    ],
+  ]),
+  ...area('page', [
+    [
+      'page-escape',
+      'what a program says can turn the text beside it',
+      'src/presentation/format.ts',
+      "return code < 0x20 ? String.fromCharCode(0x2400 + code) : '\\ufffd';",
+      'return String.fromCharCode(code);',
+      PAGE_VIEWS,
+    ],
+    [
+      'page-search-words',
+      'a search finds what has one of its words',
+      'src/presentation/sections.ts',
+      'return words.every((word) => text.includes(word));',
+      'return words.some((word) => text.includes(word));',
+      PAGE_VIEWS,
+    ],
+    [
+      'page-log-resume',
+      'a log that was cut off ends there',
+      'src/dashboard/logs/log_feed.ts',
+      "reconnect: 'always',",
+      'reconnect: false,',
+      PAGE_SESSION,
+    ],
+    [
+      'page-wrong-token',
+      'a page whose token has changed does not ask for the new one',
+      'src/dashboard/state/session.ts',
+      "isBerthError(error) && (error.status === 401 || error.code === 'unproven');",
+      "isBerthError(error) && error.code === 'unproven';",
+      PAGE_SESSION,
+    ],
+    [
+      'page-stale-lists',
+      'lists that could not be read are not read again',
+      'src/dashboard/state/daemon.ts',
+      '    staleReason.value = errorText(error);\n    return false;',
+      '    staleReason.value = errorText(error);\n    return true;',
+      ['test/e2e/page_bad_input.test.ts'],
+    ],
+    [
+      'page-agents-spared',
+      'a range of marked services has the agents in it',
+      'src/dashboard/state/marks.ts',
+      '...added.filter(isMarkable)',
+      '...added',
+      ['test/e2e/page_marks.test.ts'],
+    ],
+    [
+      'page-no-cloud',
+      'the list has a section of workloads without any cluster',
+      'src/dashboard/state/workload_tree.ts',
+      'hasCloudToken.value && (clusterList.value?.length ?? 0) > 0',
+      'hasCloudToken.value',
+      WORKLOAD_LIST,
+    ],
+    [
+      'page-cloud-events',
+      'the states of workloads change only when their page is read again',
+      'src/dashboard/state/workload_events.ts',
+      '    pages.setStates(states);\n',
+      '',
+      WORKLOAD_LIST,
+    ],
+    [
+      'page-hidden-tab',
+      'a hidden tab reads the cloud',
+      'src/dashboard/state/cloud_data.ts',
+      'if (hasCloudToken.peek() && isTabVisible.peek())',
+      'if (hasCloudToken.peek())',
+      WORKLOAD_LIST,
+    ],
+    [
+      'page-late-answer',
+      'an answer that is older than an event hides what the event told',
+      'src/dashboard/state/workload_pages.ts',
+      '{ page: withStates(page, this.told), next }',
+      '{ page, next }',
+      WORKLOAD_PAGES,
+    ],
+    [
+      'page-all-read',
+      'every refresh reads all workloads',
+      'src/dashboard/state/workload_pages.ts',
+      'if (next === null || (isSameEnd && !all)) return;',
+      'if (next === null) return;',
+      WORKLOAD_PAGES,
     ],
   ]),
 ];

@@ -25,6 +25,7 @@ const COPIED = [
   'tsconfig.json',
 ];
 const OTHERS = ['vitest.config.ts', 'biome.json', 'README.md', 'ARCHITECTURE.md', 'LICENSE', '.ci'];
+const BUILD = join('src', 'build', 'build.mjs');
 /** A mutant that makes a test hang is noticed by this. */
 const TEST_TIMEOUT_MS = 15_000;
 const RUN_TIMEOUT_MS = 300_000;
@@ -72,8 +73,12 @@ interface TestRun {
   failure: { file: string; test: string } | null;
 }
 
+/** Whether `tests` run what is built, as those in a browser do. */
+const needBuild = (tests: readonly string[]): boolean => tests.some((path) => path.startsWith('test/e2e/'));
+
 /** Runs `tests` in the tree `copy`. */
 function runTests(copy: string, tests: readonly string[]): TestRun {
+  if (needBuild(tests)) spawnSync(process.execPath, [BUILD], { cwd: copy });
   const report = join(copy, 'mutant.json');
   rmSync(report, { force: true });
   const vitest = join('node_modules', 'vitest', 'vitest.mjs');
