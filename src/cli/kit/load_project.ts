@@ -20,9 +20,15 @@ const HINT =
  */
 export function projectFilePath(named: string | undefined): string {
   if (named !== undefined) return canonical(named);
-  const found = findProjectFile(process.cwd()) ?? importableFiles(process.cwd())[0];
-  if (found === undefined) throw new UsageError('there is no berth.yaml in this folder or above it', HINT);
-  return canonical(found);
+  const { found = importableFiles(process.cwd())[0], ignored } = findProjectFile(process.cwd());
+  if (found !== undefined) return canonical(found);
+  const [other] = ignored;
+  if (other !== undefined)
+    throw new UsageError(
+      'there is no berth.yaml of yours in this folder or above it',
+      `${other} belongs to another user, who could change what it runs; \`-f ${other}\` uses it.`,
+    );
+  throw new UsageError('there is no berth.yaml in this folder or above it', HINT);
 }
 
 /**

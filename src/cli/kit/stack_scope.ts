@@ -49,7 +49,7 @@ const realPath = (path: string): string => (existsSync(path) ? realpathSync(path
 
 /** The folder of the project file for this folder; undefined if there is none. */
 function projectFolder(): string | undefined {
-  const file = findProjectFile(process.cwd());
+  const { found: file } = findProjectFile(process.cwd());
   return file === undefined ? undefined : dirname(realPath(file));
 }
 

@@ -1,11 +1,12 @@
 // Project files that are pipes, and other things in the place of one: docs/reference.md "Stacks".
 import { execFile, execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdirSync, openSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chownSync, closeSync, constants, mkdirSync, openSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { BIN } from '../../kit/built_program.ts';
 import { eventually } from '../../kit/eventually.ts';
+import { canBecomeOthers, OTHER_UID } from '../../kit/other_user.ts';
 import { berth, cleanEnv, folder } from '../berth_process.ts';
 
 const FILE = 'services:\n  web: { cmd: run, port: null, env_file: web.env }\n';
@@ -67,6 +68,22 @@ it('a name that is too long with the prefix of its stack is refused before anyth
   const ran = await berth(['up', '--dry-run'], { cwd: home });
   expect(ran).toMatchObject({ code: 2, stdout: '' });
   expect(ran.stderr).toContain(`services.${long}: the name is too long: ${counts}\n`);
+});
+
+it.runIf(canBecomeOthers)('a file above of another user is used only if it is named', async () => {
+  const home = folder();
+  const file = join(home, 'berth.yaml');
+  writeFileSync(file, 'services:\n  evil: { cmd: id, port: null }\n');
+  chownSync(file, OTHER_UID, OTHER_UID);
+  const mine = join(home, 'mine');
+  mkdirSync(mine);
+  const up = (...more: string[]) => berth(['up', '--dry-run', ...more], { cwd: mine });
+  const refused = await up();
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain(`${file} belongs to another user`);
+  expect(await up('-f', file)).toMatchObject({ code: 0, stdout: 'evil would be registered\n' });
+  writeFileSync(join(mine, 'Procfile'), 'own: sleep 1000\n');
+  expect(await up()).toMatchObject({ code: 0, stdout: 'own would be registered\n' });
 });
 
 it('a pipe that the shell names is read as a file in this folder', async () => {
