@@ -95,6 +95,10 @@ it.runIf(hasChromium)(
     await page.keyboard.type('shop/cart');
     await page.keyboard.press('Enter');
     await page.locator('.workload-item[aria-current=page][data-name=cart]').waitFor();
+    // The address has the workload, for a tab that does not know the cloud token yet.
+    await page.reload();
+    await giveCloudToken(page);
+    await page.locator('h1', { hasText: 'cart' }).waitFor();
   },
 );
 
@@ -103,13 +107,13 @@ it.runIf(hasChromium)(
   BROWSER_TEST,
   async () => {
     const daemon = await cloudDaemon(freePort());
-    const cluster = await addCluster(daemon, HOSTILE, pathsOf(1_100, 20));
+    const cluster = await addCluster(daemon, HOSTILE, [...pathsOf(1_099, 20), 'team-00/away']);
     await addCluster(daemon, 'other', ['team-00/away']);
     const page = await openCloud(daemon);
     await head(page).getByText('1101/1101', { exact: true }).waitFor();
     await goTo(page, '#/services');
     expect(await page.locator('.workload-item').count()).toBe(0);
-    expect(await namespaceRow(page, 'team-00').first().textContent()).toBe(`team-00${HOSTILE}55/55`);
+    expect(await namespaceRow(page, 'team-00').first().textContent()).toBe(`team-00${HOSTILE}56/56`);
     expect(await page.locator('img').count()).toBe(0);
     // Without the lists, events tell.
     await page.route('**/k8s/workloads?*', (route) => route.abort());
@@ -130,6 +134,16 @@ it.runIf(hasChromium)(
     await item(page, 'app-00027').getByText('2/3').waitFor();
     await namespaceRow(page, 'team-07').click();
     await eventually(async () => (await item(page, 'app-00007').count()) === 0);
+    // The palette tells apart what has the same name in two clusters.
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('team-00/away');
+    const found = page.getByRole('option', { name: /^team-00\/away/ });
+    await eventually(async () => (await found.count()) === 2);
+    expect(await found.allTextContents()).toEqual([
+      `team-00/awayDeployment in ${HOSTILE}, awake`,
+      'team-00/awayDeployment in other, awake',
+    ]);
+    await page.keyboard.press('Escape');
     // What happens while the daemon is away is shown when it is back.
     const { port, stateDir } = daemon;
     daemon.signal('SIGTERM');
@@ -176,6 +190,31 @@ it.runIf(hasChromium)(
     expect(asked).toEqual([]);
     await page.clock.resume();
     await setHidden(false);
+    await item(page, 'cart').getByText('asleep').waitFor();
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest('many logs and the states of workloads leave the browser connections for requests'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await cloudDaemon();
+    for (const name of ['web', 'db']) await add(daemon, { name, cmd: 'echo hello; sleep 600' });
+    const cluster = await addCluster(daemon, 'dev', ['shop/cart']);
+    const page = await openCloud(daemon);
+    await item(page, 'cart').getByText('2/2').waitFor();
+    const ends = page.waitForEvent('requestfailed', (request) => request.url().includes('/k8s/events'));
+    await goTo(page, '#/logs?panes=log.web~log.db');
+    await ends;
+    await eventually(async () => (await page.locator('.log-text', { hasText: 'hello' }).count()) === 4);
+    // What happens meanwhile is shown when there is a connection for the stream again.
+    cluster.change('Deployment', 'shop', 'cart', (object) => {
+      object.spec.replicas = 0;
+      object.status = { replicas: 0, observedGeneration: object.metadata.generation };
+    });
+    const begins = page.waitForRequest((request) => request.url().includes('/k8s/events'));
+    await goTo(page, '#/services');
+    await begins;
     await item(page, 'cart').getByText('asleep').waitFor();
   },
 );

@@ -5,7 +5,7 @@ import { visibleLine } from '../../presentation/format.ts';
 import { toneOf } from '../../presentation/state_tone.ts';
 import { actOn, actOnGroup, GROUP_ACTIONS } from '../state/actions.ts';
 import { addressOf, copyAddress, isPage, openAddress } from '../state/addresses.ts';
-import { actOnWorkload, workloadActionTitle, workloadPages } from '../state/cloud_data.ts';
+import { actOnWorkload, clusterNames, workloadActionTitle, workloadPages } from '../state/cloud_data.ts';
 import { serviceList, shownState } from '../state/daemon.ts';
 import { go, openPane, VIEWS } from '../state/place.ts';
 import { isAgent, sections } from '../state/sections.ts';
@@ -62,17 +62,19 @@ function serviceCommands(service: Service): Command[] {
 /** Commands for the workloads that have been read. */
 const workloadCommands = (): Command[] =>
   workloadPages.rows.peek().flatMap((workload) => {
-    const { id, namespace, name, state, replicas } = workload;
+    const { id, namespace, name, kind, state, replicas } = workload;
     const action = replicas === 0 ? 'wake' : 'sleep';
+    // Clusters, and the two kinds, may have the same name.
+    const hint = visibleLine(`${kind} in ${clusterNames.peek().get(workload.cluster_id) ?? ''}`);
     return [
       {
         title: visibleLine(`${namespace}/${name}`),
-        hint: `workload, ${state}`,
+        hint: `${hint}, ${state}`,
         run: () => go({ view: 'cloud', name: id, query: {} }),
       },
       {
         title: visibleLine(workloadActionTitle(action, workload)),
-        hint: 'workload',
+        hint,
         run: () => void actOnWorkload(action, workload),
       },
     ];
@@ -164,7 +166,7 @@ function PaletteList({
       {found.map((command, index) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and the keys
         <div
-          key={command.title}
+          key={`${command.title} ${command.hint}`}
           id={`palette-${index}`}
           role="option"
           tabIndex={-1}
