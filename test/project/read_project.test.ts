@@ -263,7 +263,7 @@ services:
   it('is found in a parent folder', async () => {
     const file = join(folder, 'web', 'berth.yml');
     writeFileSync(file, 'services: {}\n');
-    expect(findProjectFile(join(folder, 'web', 'deep'))).toBe(file);
+    expect(findProjectFile(join(folder, 'web', 'deep')).found).toBe(file);
     expect(await readProject(file, {})).toEqual({
       file,
       name: null,
