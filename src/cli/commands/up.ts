@@ -19,7 +19,7 @@ import { followLogs } from '../kit/print_logs.ts';
 import { createProgress } from '../kit/progress.ts';
 import { plannedStack, referringTo, registerStack, servicesInStack } from '../kit/project_stack.ts';
 import { type PlannedChange, planRegistration, type RegistrationResult } from '../kit/registration_diff.ts';
-import { detailsOf, whileRegistered } from '../kit/removed_meanwhile.ts';
+import { detailsOf, unlessRemoved, whileRegistered } from '../kit/removed_meanwhile.ts';
 import { registerHooks, runCreateHook } from '../kit/stack_hooks.ts';
 import { chosenStack, STACK_OPTIONS, type StackChoice, scopeOf, UNREGISTERED } from '../kit/stack_scope.ts';
 import { restartService, startContinuesNote, startService, whenStarted } from '../kit/start_service.ts';
@@ -115,6 +115,22 @@ function markForNewPorts({ stack, services }: UpPlan, specs: ReadonlyMap<string,
     const result = specs.get(name);
     if (result?.detail.pid !== undefined) result.mustRestart = true;
   }
+}
+
+/**
+ * Stops the running services whose ports have changed and are taken by others now. Otherwise services that swap
+ * ports would wait for each other.
+ */
+async function freeTakenPorts(
+  client: Client,
+  { services }: UpPlan,
+  specs: ReadonlyMap<string, RegistrationResult>,
+): Promise<void> {
+  const taken = new Set<ProjectService['port']>(services.map(({ port }) => port));
+  const holders = [...specs].flatMap(([name, { isMoved, detail }]) =>
+    isMoved && detail.pid !== undefined && detail.port !== null && taken.has(detail.port) ? [name] : [],
+  );
+  await Promise.all(holders.map((name) => unlessRemoved(client.stop(name))));
 }
 
 /** Names the services that still have an earlier shell environment: `up` does not restart them for that. */
@@ -278,6 +294,7 @@ export const upCommand = defineCommand({
     await removeStale(context, client, plan, registered);
     await registerHooks(client, project, plan.stack, registered);
     if (start) await runCreateHook(context, client, project, plan.stack);
+    if (start) await freeTakenPorts(client, plan, specs);
     const { services, scope } = plan;
     if (services.length === 0) context.out.note(`${project.file} has no services.`);
     const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start, force });

@@ -227,6 +227,20 @@ describe('up', () => {
     expect((await run('up')).stderr).toBe('Everything is up to date.\n');
   });
 
+  it('lets services swap their ports, also when one depends on the other', async () => {
+    const [one, other] = [freePort(), freePort()];
+    const text = (db: number, web: number): string =>
+      `services:\n${service('db', `    port: ${db}\n    ready: tcp\n`)}${service('web', `    port: ${web}\n    ready: tcp\n    depends_on: [db]\n`)}`;
+    const { run, write, get } = await project(text(one, other));
+    await run('up');
+    write(text(other, one));
+    expect(await run('up')).toMatchObject({ code: 0 });
+    expect([await get('db'), await get('web')]).toMatchObject([
+      { status: 'running', port: other },
+      { status: 'running', port: one },
+    ]);
+  });
+
   it('restarts later what an earlier up had registered but not restarted', async () => {
     const { run, write, pids } = await project(`services:\n${service('web')}`);
     await run('up');
