@@ -118,8 +118,8 @@ function markForNewPorts({ stack, services }: UpPlan, specs: ReadonlyMap<string,
 }
 
 /**
- * Stops the running services whose ports have changed and are taken by others now. Otherwise services that swap
- * ports would wait for each other.
+ * Stops the running services whose ports have changed and are taken by others now. Otherwise services that
+ * swap ports would wait for each other.
  */
 async function freeTakenPorts(
   client: Client,
