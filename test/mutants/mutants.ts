@@ -474,8 +474,16 @@ export const MUTANTS: readonly Mutant[] = [
       'two-origins',
       'the last of two Origin headers counts',
       'src/actors/gateway/request_headers.ts',
-      "read.origin = read.origin === undefined ? value : 'null';",
-      'read.origin = value;',
+      "read.sender[lower] = lower in read.sender ? 'null' : value;",
+      'read.sender[lower] = value;',
+      GATEWAY,
+    ],
+    [
+      'page-image',
+      'an image on a page of a stranger reaches a service',
+      'src/actors/gateway/request_sender.ts',
+      "if (sender['sec-fetch-site'] !== 'cross-site' || isVisit(sender)) return true;",
+      "if (sender['sec-fetch-site'] !== 'cross' || isVisit(sender)) return true;",
       GATEWAY,
     ],
     [

@@ -24,8 +24,9 @@ import {
 import { isReachable, routesByHostname } from './gateway_routes.ts';
 import { ProxiedRequest } from './proxied_request.ts';
 import type { RequestHeaders } from './request_headers.ts';
-import { forwardedHead, hostnameOf, isAllowedOrigin, parseRequestHeaders } from './request_headers.ts';
+import { forwardedHead, hostnameOf, parseRequestHeaders } from './request_headers.ts';
 import { RequestPipeline } from './request_pipeline.ts';
+import { isAllowedSender } from './request_sender.ts';
 import { openTunnel } from './tunnel.ts';
 import { UpstreamPool } from './upstream_pool.ts';
 
@@ -175,9 +176,8 @@ export class Gateway {
     const hostname = hostnameOf(headers.host, this.port);
     const routes = hostname === undefined ? undefined : this.routes.get(hostname);
     const [route] = routes ?? [];
-    const { agentDomain, allowedExtensions } = this.settings;
-    if (!routes || !route) return unknownHostPage(hostname ?? '', agentDomain);
-    if (!isAllowedOrigin(headers.origin, agentDomain, allowedExtensions)) return forbiddenPage;
+    if (!routes || !route) return unknownHostPage(hostname ?? '', this.settings.agentDomain);
+    if (!isAllowedSender(headers.sender, this.settings)) return forbiddenPage;
     if (routes.length > 1) return ambiguousPage(routes);
     if (headers.isLooped || route.port === this.port) return loopPage;
     return isReachable(route) ? route : stoppedPage(route);

@@ -1,7 +1,7 @@
 // Decides which requests may pass, and with which headers: pure, in one pass over the headers.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { parseBearer, parseKey } from '../../protocol/access_key.ts';
-import { isAllowedExtension } from '../../protocol/extension_origin.ts';
+import { isSenderHeader, type SenderHeaders } from './request_sender.ts';
 
 /** Raw headers of node:http: name, value, name, value ... */
 export type RawHeaders = readonly string[];
@@ -85,25 +85,6 @@ export function hostnameOf(host: string | undefined, port: number): string | und
   return match[1]?.toLowerCase();
 }
 
-/**
- * The third check of docs/reference.md "Gateway": loopback names and names below the agent domain with any
- * port, and allowed extensions.
- */
-export function isAllowedOrigin(
-  origin: string | undefined,
-  agentDomain: string,
-  allowedExtensions: readonly string[],
-): boolean {
-  if (origin === undefined) return true;
-  if (isAllowedExtension(origin, allowedExtensions)) return true;
-  const host = /^https?:\/\/(\[::1\]|[A-Za-z0-9-][A-Za-z0-9.-]*)(?::\d{1,5})?$/
-    .exec(origin)?.[1]
-    ?.toLowerCase();
-  if (host === undefined) return false;
-  const names = ['localhost', '127.0.0.1', '[::1]'];
-  return names.includes(host) || host.endsWith('.localhost') || host.endsWith(`.${agentDomain}`);
-}
-
 /** Whether a Connection header names further hop-by-hop headers. */
 export const namesExtraHeaders = (connection: string): boolean =>
   !/^(?:close|keep-alive|upgrade)$/i.test(connection);
@@ -119,7 +100,7 @@ export function withoutConnectionHeaders(headers: RawHeaders, connection: readon
 /** The headers of a request that the gateway acts on, and those that it passes on. */
 export interface RequestHeaders {
   host: string | undefined;
-  origin: string | undefined;
+  sender: SenderHeaders;
   accept: string | undefined;
   upgrade: string | undefined;
   /** The request has already passed through this gateway. */
@@ -136,7 +117,7 @@ export interface RequestHeaders {
 export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]): RequestHeaders {
   const read: RequestHeaders = {
     host: undefined,
-    origin: undefined,
+    sender: {},
     accept: undefined,
     upgrade: undefined,
     isLooped: false,
@@ -172,10 +153,6 @@ export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]):
       case 'sec-websocket-protocol':
         read.forwarded.push(...protocolHeader(name, value, tokens));
         continue;
-      case 'origin':
-        // Two Origin headers are refused, whatever their values.
-        read.origin = read.origin === undefined ? value : 'null';
-        break;
       case 'accept':
         read.accept = value;
         break;
@@ -187,6 +164,8 @@ export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]):
         continue;
       default:
         if (isDropped(lower)) continue;
+        // Two Origin headers are refused, whatever their values; two others of these mean no page.
+        if (isSenderHeader(lower)) read.sender[lower] = lower in read.sender ? 'null' : value;
     }
     read.forwarded.push(name, value);
   }

@@ -29,7 +29,7 @@ const portOf = (server: net.Server): number => (server.address() as net.AddressI
 
 async function agent(
   handler: http.RequestListener,
-  more: { name?: string; host?: string | null; isRunning?: boolean } = {},
+  more: { name?: string; host?: string | null; isRunning?: boolean; isAsleep?: boolean } = {},
 ) {
   const server = http.createServer(handler).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -43,6 +43,7 @@ async function agent(
       hostname: `${name}.agents.localhost`,
       name,
       hostHeader: more.host ?? null,
+      isAsleep: more.isAsleep ?? false,
       ...(more.isRunning === false ? { pid: null } : {}),
     }),
   ]);
@@ -157,6 +158,31 @@ describe('the guard', () => {
       socket.on('error', () => undefined);
     });
     expect(upgrade).toBe(status);
+  });
+
+  const image = { 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'no-cors', 'Sec-Fetch-Dest': 'image' };
+  const visit = { ...image, 'Sec-Fetch-Mode': 'navigate', 'Sec-Fetch-Dest': 'document' };
+  it.each<[what: string, headers: Record<string, string>, status: number]>([
+    ['an image of an unknown page', image, 403],
+    ['an image of a stranger', { ...image, Referer: 'https://evil.example/' }, 403],
+    ['an image of a stranger like us', { ...image, Referer: 'http://localhost.evil.example/' }, 403],
+    ['an image of another service', { ...image, Referer: 'http://web.localhost:11612/' }, 200],
+    ['an image of a page on a port', { ...image, Referer: 'http://localhost:3000/a?b' }, 200],
+    ['an image of the same site', { ...image, 'Sec-Fetch-Site': 'same-site' }, 200],
+    ['a frame of a stranger', { ...visit, 'Sec-Fetch-Dest': 'iframe' }, 403],
+    ['a link of a stranger', { ...visit, Referer: 'https://evil.example/' }, 200],
+    ['a prefetch of a stranger', { ...visit, 'Sec-Purpose': 'prefetch;prerender' }, 403],
+    ['no page', {}, 200],
+  ])('%s without Origin gets an answer as a page may', async (_what, headers, status) => {
+    await agent(mirror);
+    expect((await call('/', { headers })).status).toBe(status);
+  });
+
+  it('wakes nothing for a page that may not call', async () => {
+    await agent(mirror, { isAsleep: true });
+    // The attempt to wake fails here.
+    expect((await call('/', { headers: visit })).status).toBe(502);
+    expect((await call('/', { headers: image })).status).toBe(403);
   });
 
   it('admits only the named extensions when some are named', async () => {
