@@ -67,6 +67,16 @@ describe('the pages of workloads', () => {
     expect(pages.rows.value.map(({ id }) => id)).toEqual(['a', 'b']);
   });
 
+  it('are forgotten, and all read for the next token', async () => {
+    const { pages, sent } = server(IDS, 2);
+    await pages.refresh(new Set());
+    sent.length = 0;
+    pages.forget();
+    expect([pages.rows.value, pages.isWhole.value]).toEqual([[], false]);
+    await pages.refresh(new Set());
+    expect([sent, pages.rows.value.length]).toEqual([[null, '2', '4'], 6]);
+  });
+
   it('show the states that events tell, without a read, and change nothing else', async () => {
     const { pages, sent } = server(IDS, 2);
     await pages.refresh(new Set());

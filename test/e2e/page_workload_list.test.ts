@@ -220,6 +220,37 @@ it.runIf(hasChromium)(
 );
 
 it.runIf(hasChromium)(
+  browserTest('a token that is revoked leaves nothing of what it has shown to the next one'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await cloudDaemon();
+    await addCluster(daemon, 'dev', ['shop/cart', 'tools/mail']);
+    const tokenFor = async (namespace: string): Promise<string> => {
+      const { token } = await askCloud(daemon, 'POST', '/k8s/tokens', { name: namespace });
+      const [{ id }] = await askCloud(daemon, 'GET', '/k8s/clusters');
+      const grant = { token: namespace, role: 'viewer', cluster_id: id, namespace };
+      await askCloud(daemon, 'POST', '/k8s/grants', grant);
+      return token;
+    };
+    const [first, second] = [await tokenFor('shop'), await tokenFor('tools')];
+    const page = await openBerth(daemon, '#/cloud');
+    await giveCloudToken(page, first);
+    await item(page, 'cart').getByText('2/2').waitFor();
+    expect(await item(page, 'mail').count()).toBe(0);
+    // Without its lists, the page has only what it has read.
+    await page.route('**/k8s/workloads?*', (route) => route.abort());
+    await askCloud(daemon, 'DELETE', '/k8s/tokens/shop');
+    await page.getByLabel('cloud token').waitFor();
+    expect(await head(page).count()).toBe(0);
+    await giveCloudToken(page, second);
+    await head(page).getByText('0/0').waitFor();
+    await page.unroute('**/k8s/workloads?*');
+    await item(page, 'mail').getByText('2/2').waitFor();
+    expect(await item(page, 'cart').count()).toBe(0);
+  },
+);
+
+it.runIf(hasChromium)(
   browserTest('axe finds nothing in the list with workloads and in the view of one, and nothing is too wide'),
   BROWSER_TEST,
   async () => {

@@ -104,6 +104,20 @@ async function readTethers(): Promise<void> {
   if (isViewInSight) tetherList.value = await client.cloud.tethers();
 }
 
+/** Forgets a token that the daemon does not accept, and what it has shown: the next one may see less. */
+function forgetCloud(): void {
+  batch(() => {
+    forgetCloudToken();
+    workloadPages.forget();
+    clusterList.value = null;
+    tetherList.value = [];
+    cloudEventList.value = null;
+    policyList.value = null;
+    chosenPreview.value = null;
+    savingsList.value = null;
+  });
+}
+
 /** Reads what is visible. Always resolves with true, because `followCloud` reads again. */
 async function readCloud(): Promise<boolean> {
   try {
@@ -116,7 +130,7 @@ async function readCloud(): Promise<boolean> {
     cloudError.value = '';
   } catch (error) {
     cloudError.value = errorText(error);
-    if (isBerthError(error) && (error.status === 401 || error.code === 'unproven')) forgetCloudToken();
+    if (isBerthError(error) && (error.status === 401 || error.code === 'unproven')) forgetCloud();
   }
   return true;
 }

@@ -65,6 +65,14 @@ export class WorkloadPages {
     this.isCurrent = false;
   }
 
+  /** Forgets all workloads, because another token may see others. */
+  forget(): void {
+    this.isCurrent = false;
+    this.pages.length = 0;
+    this.rows.value = [];
+    this.isWhole.value = false;
+  }
+
   private async readAll(): Promise<void> {
     this.isCurrent = true;
     try {
