@@ -52,11 +52,16 @@ it.runIf(hasChromium)(
     await page.getByRole('button', { name: /^workloads/ }).click();
     const own = () => askCloud(daemon, 'GET', '/k8s/workloads?limit=1').then(([first]) => first);
     await page.getByLabel(`auto-sleep of ${namespaceOf(0)}/${nameOf(0)}`).check();
-    await page.getByLabel(`minutes until ${namespaceOf(0)}/${nameOf(0)} sleeps`).fill('45');
+    const minutes = page.getByLabel(`minutes until ${namespaceOf(0)}/${nameOf(0)} sleeps`);
+    await minutes.fill('45');
+    // What is typed outlasts that the list is read: with the second answer, the first one is shown.
+    for (const _ of [1, 2])
+      await page.waitForResponse((response) => response.url().includes('/k8s/workloads?'));
+    expect(await minutes.inputValue()).toBe('45');
     await page.keyboard.press('Enter');
     await eventually(async () => {
-      const { name, auto_sleep_enabled: isOn, idle_timeout_minutes: minutes } = await own();
-      return name === nameOf(0) && isOn && minutes === 45;
+      const { name, auto_sleep_enabled: isOn, idle_timeout_minutes: after } = await own();
+      return name === nameOf(0) && isOn && after === 45;
     }, own);
     // The palette knows them too.
     await page.keyboard.press('Control+k');

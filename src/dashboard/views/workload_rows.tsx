@@ -44,6 +44,8 @@ export function AutoSleep({ workload }: { workload: Workload }) {
   const name = `${workload.namespace}/${workload.name}`;
   // Shown until the cloud has it, so that the controls do not jump back and forth.
   const [asked, setAsked] = useState<AutoSleepSettings>({});
+  // What is typed stays until it is entered, however often the workload is read meanwhile.
+  const [typed, setTyped] = useState<string | null>(null);
   const set = async (what: string, settings: AutoSleepSettings): Promise<void> => {
     setAsked(settings);
     // The title names the setting, because one under way would swallow the other.
@@ -63,8 +65,13 @@ export function AutoSleep({ workload }: { workload: Workload }) {
         class="field number"
         aria-label={`minutes until ${name} sleeps`}
         min={1}
-        value={asked.idle_timeout_minutes ?? minutes}
-        onChange={(event) => void set('minutes', { idle_timeout_minutes: event.currentTarget.valueAsNumber })}
+        value={typed ?? asked.idle_timeout_minutes ?? minutes}
+        onInput={(event) => setTyped(event.currentTarget.value)}
+        onBlur={() => setTyped(null)}
+        onChange={(event) => {
+          setTyped(null);
+          void set('minutes', { idle_timeout_minutes: event.currentTarget.valueAsNumber });
+        }}
       />
       <span class="soft">min</span>
     </span>
