@@ -25,7 +25,7 @@ it.runIf(hasChromium)(
     const daemon = await withServices();
     for (const name of ['s1', 's2', 's3', 's4']) await add(daemon, { name, group: 'shop' }, false);
     const page = await openBerth(daemon, '#/services/s1');
-    await page.locator('h1', { hasText: 's1' }).waitFor();
+    await page.locator('.view-head .state', { hasText: 'stopped' }).waitFor();
     await page.keyboard.press('Space');
     await bar(page).getByText('1 marked').waitFor();
     await page.keyboard.press('Shift+ArrowDown');
@@ -52,6 +52,7 @@ it.runIf(hasChromium)(
     await page.getByRole('button', { name: 'sort by name' }).click();
     await page.getByLabel('mark db').check();
     await page.getByLabel('mark s2').click({ modifiers: ['Shift'] });
+    await bar(page).getByText('3 marked').waitFor();
     expect(await marked(page)).toEqual(['db', 's1', 's2']);
     // What is marked stays so while a search hides it. Only what runs is stopped.
     await page.getByRole('searchbox').fill('s2');
@@ -63,7 +64,7 @@ it.runIf(hasChromium)(
     for (const name of ['s1', 's2']) await isShown(page, name, 'stopped');
     await isShown(page, 'web', 'running');
     await press(page, 'unmark all');
-    expect(await page.locator('input[type=checkbox]').count()).toBe(0);
+    await eventually(async () => (await page.locator('input[type=checkbox]').count()) === 0);
   },
 );
 
