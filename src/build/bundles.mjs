@@ -17,6 +17,7 @@ const COMMAND = {
   'cli/parser': 'src/cli/kit/parser.ts',
   'cli/more': 'src/cli/lazy_commands.ts',
   'cli/project': 'src/cli/project_commands.ts',
+  'cli/project_name': 'src/cli/kit/project_name.ts',
   'cli/ui': 'src/cli/ui/start_ui.ts',
   'cli/clusters': 'src/cli/cluster_commands.ts',
   'cli/mcp': 'src/mcp/stdio.ts',

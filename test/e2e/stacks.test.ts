@@ -183,6 +183,53 @@ describe('two checkouts of one project', () => {
   });
 });
 
+it('a project that is renamed has the stack of its new name, and hears of the one before', async () => {
+  const daemon = await daemonOf();
+  const home = folder();
+  const path = join(home, 'shop');
+  mkdirSync(path);
+  const file = join(path, 'berth.yaml');
+  const write = (name: string, rest = ''): void =>
+    writeFileSync(file, `name: ${name}\nservices:\n  a: { cmd: exec sleep 1000, port: null }\n${rest}`);
+  const env = cleanEnv(home, { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const run = (line: string): Promise<Ran> => berth(line.split(' '), { cwd: path, env });
+  const all = async () => (await run('ps -A -q')).stdout.split('\n').filter(Boolean);
+  const former =
+    'first still has 1 service of this project under its previous name; `berth rm --stack first`';
+  write('first');
+  expect((await run('up')).stderr).not.toContain('previous name');
+  write('second');
+  // Until `up` has registered the new stack, the folder's is the one that it has.
+  expect((await run('ps -q')).stdout).toBe('a\n');
+  expect((await run('up --dry-run')).stdout).toBe('a would be registered\n');
+  expect(await run('up')).toMatchObject({ code: 0, stderr: expect.stringContaining(former) });
+  expect((await run('up --dry-run')).stdout).toContain('a would stay as it is');
+  expect((await run('stop a')).code).toBe(0);
+  const status = async (name: string) => (await daemon.request('GET', `/v1/services/${name}`)).body.status;
+  expect([await status('first--a'), await status('second--a')]).toEqual(['running', 'stopped']);
+  // A fault in a service leaves the name readable; a fault of the whole file does not.
+  write('second', '  b: { cmd: [] }\n');
+  expect((await run('start a')).code).toBe(0);
+  expect(await status('second--a')).toBe('running');
+  write('second', '  b: {');
+  const refused = await run('stop a');
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringContaining('has the stacks first and second'),
+  ]);
+  expect(await run('status a --stack second')).toMatchObject({ code: 0 });
+
+  // The name before is as good as any.
+  write('first');
+  expect((await run('stop a')).code).toBe(0);
+  expect(await status('first--a')).toBe('stopped');
+  write('second');
+  expect(await run('down')).toMatchObject({ code: 0, stderr: expect.stringContaining(former) });
+  expect(await all()).toEqual(['first--a']);
+  expect((await run('rm --stack first')).code).toBe(0);
+  expect((await run('down')).stderr).toBe(`Nothing of ${file} is up.\n`);
+});
+
 /** A database of another protocol that may sleep, a worker without a port, and what knows of both. */
 const NEIGHBOURS = `services:
   db: { cmd: ${JSON.stringify(SERVER)}, port: auto, protocol: tcp, ready: tcp, sleep: { after_minutes: 60 } }

@@ -1,5 +1,4 @@
 // berth down
-import { dirname } from 'node:path';
 import type { ServiceDetail } from '../../client/records.ts';
 import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
 import { isHook } from '../../protocol/stacks.ts';
@@ -7,7 +6,8 @@ import { type BatchResult, batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, textOption } from '../kit/command.ts';
 import { CommandError } from '../kit/exit_codes.ts';
 import { describeStop, relativePath } from '../kit/format.ts';
-import { projectFilePath } from '../kit/load_project.ts';
+import { noteFormerStacks } from '../kit/former_stacks.ts';
+import { projectFilePath, projectPlace } from '../kit/load_project.ts';
 import { createProgress } from '../kit/progress.ts';
 import { isReplacedBy, projectFileOf } from '../kit/project_file.ts';
 import { detailsOf, unlessRemoved } from '../kit/removed_meanwhile.ts';
@@ -51,7 +51,7 @@ export const downCommand = defineCommand({
     const path = projectFilePath(file);
     const client = await context.client();
     const all = await client.services();
-    const stack = await chosenStack(client, { ...choice, mayBeNew: true, folder: dirname(path) });
+    const stack = await chosenStack(client, { ...choice, mayBeNew: true, place: projectPlace(path) });
     const { full, label } = scopeOf(stack, all);
     const wanted = names.map(full);
     const details = await detailsOf(
@@ -95,6 +95,7 @@ export const downCommand = defineCommand({
     }
     removeInterrupt();
     if (ours.length === 0) context.out.note(nothingUp(path, details));
+    await noteFormerStacks(context, client, { file: path, stack }, details);
     return report.end();
   },
 });

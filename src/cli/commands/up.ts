@@ -1,6 +1,4 @@
 // berth up
-
-import { dirname } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import { BerthError } from '../../client/errors.ts';
 import type { ServiceDetail } from '../../client/records.ts';
@@ -14,14 +12,15 @@ import { type BatchResult, batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
-import { loadProject } from '../kit/load_project.ts';
+import { noteFormerStacks } from '../kit/former_stacks.ts';
+import { loadProject, projectPlace } from '../kit/load_project.ts';
 import { followLogs } from '../kit/print_logs.ts';
 import { createProgress } from '../kit/progress.ts';
 import { plannedStack, referringTo, registerStack, servicesInStack } from '../kit/project_stack.ts';
 import { type PlannedChange, planRegistration, type RegistrationResult } from '../kit/registration_diff.ts';
 import { detailsOf, unlessRemoved, whileRegistered } from '../kit/removed_meanwhile.ts';
 import { registerHooks, runCreateHook } from '../kit/stack_hooks.ts';
-import { chosenStack, STACK_OPTIONS, type StackChoice, scopeOf, UNREGISTERED } from '../kit/stack_scope.ts';
+import { chosenStack, isStackOf, STACK_OPTIONS, type StackChoice, scopeOf } from '../kit/stack_scope.ts';
 import { restartService, startContinuesNote, startService, whenStarted } from '../kit/start_service.ts';
 import { UncheckedStarts } from '../kit/unchecked_starts.ts';
 import {
@@ -249,9 +248,10 @@ async function dryPlan(
 ): Promise<UpPlan> {
   const planned = plannedStack(project, choice);
   if (!(await isDaemonThere(context))) return planOf(project, names, planned);
-  const folder = dirname(project.file);
-  const found = await chosenStack(await context.client(), { ...choice, mayBeNew: true, folder });
-  return planOf(project, names, found === null || found === UNREGISTERED ? planned : found);
+  const place = projectPlace(project.file);
+  const found = await chosenStack(await context.client(), { ...choice, mayBeNew: true, place });
+  const isOurs = found !== null && isStackOf(found, await place.projectName(), place.folder);
+  return planOf(project, names, isOurs ? found : planned);
 }
 
 export const upCommand = defineCommand({
@@ -288,6 +288,8 @@ export const upCommand = defineCommand({
     const registered = await registeredServices(client);
     const plan = planOf(project, names, await registerStack(client, project, choice));
     checkClaims(plan, registered, adopt);
+    const before = [...registered.values()];
+    await noteFormerStacks(context, client, { file: project.file, stack: plan.stack }, before);
     await takeOverRenamed(context, client, plan, registered);
     const specs = await registerAll(client, plan, registered);
     markForNewPorts(plan, specs);

@@ -9,6 +9,8 @@ import type { CommandContext } from './context.ts';
 import { convertToProject } from './convert_project.ts';
 import { UsageError } from './exit_codes.ts';
 import { relativePath } from './format.ts';
+import { projectNameIn, projectNameOfFile } from './project_name.ts';
+import type { ProjectPlace } from './stack_scope.ts';
 
 const HINT =
   '`berth init` writes one; `berth import -w` makes one from a Procfile, package.json or compose file; ' +
@@ -41,6 +43,13 @@ function canonical(path: string): string {
   if (existsSync(full)) return realpathSync(full);
   const folder = dirname(full);
   return existsSync(folder) ? join(realpathSync(folder), full.slice(folder.length)) : full;
+}
+
+/** The place of the project of `file`. The names in files of other tools do not count. */
+export function projectPlace(file: string): ProjectPlace {
+  const folder = dirname(file);
+  const projectName = async () => (importerOf(file) ? projectNameIn(folder, null) : projectNameOfFile(file));
+  return { folder, projectName };
 }
 
 /**

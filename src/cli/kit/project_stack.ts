@@ -1,6 +1,6 @@
 // The stack of a project as `up`, `add` and `agent spinup` register it: docs/reference.md "Stacks".
 import { basename, dirname } from 'node:path';
-import { folderInMain, workTreeOf } from '../../adapters/git_worktree.ts';
+import { workTreeOf } from '../../adapters/git_worktree.ts';
 import type { Client } from '../../client/create_client.ts';
 import { servicesAsked } from '../../project/check_references.ts';
 import { onOtherPort } from '../../project/check_text.ts';
@@ -13,7 +13,6 @@ import {
   lengthFault,
   MAX_STACK_NAME,
   nameInStack,
-  projectName,
   projectOfStack,
   STACK_NAME_PATTERN,
   type StackClaim,
@@ -25,6 +24,7 @@ import {
 import type { CommandContext } from './context.ts';
 import { UsageError } from './exit_codes.ts';
 import { loadProject } from './load_project.ts';
+import { projectNameIn } from './project_name.ts';
 import { type StackChoice, stackOfProject } from './stack_scope.ts';
 
 const NAME_HINT = 'Shorten it, or give the project a shorter name with `name` in berth.yaml.';
@@ -46,7 +46,7 @@ function chosenName(project: string, choice: StackChoice): string | null {
 /** The claim for the stack of the project in `folder`. `name`: the project's; null: the folder's name. */
 function claimOf(folder: string, name: string | null, choice: StackChoice): StackClaim {
   const tree = workTreeOf(folder);
-  const project = name ?? projectName(basename(tree ? folderInMain(folder, tree) : folder));
+  const project = projectNameIn(folder, name);
   const chosen = chosenName(project, choice);
   return {
     project: chosen === null ? project : projectOfStack(chosen),

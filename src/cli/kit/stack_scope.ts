@@ -4,7 +4,14 @@ import { dirname, sep } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import type { Service, Stack } from '../../client/records.ts';
 import { findProjectFile } from '../../project/find_project_file.ts';
-import { isHook, nameInStack, projectOfStack, shortName, slugText } from '../../protocol/stacks.ts';
+import {
+  isHook,
+  nameInStack,
+  projectOfStack,
+  shortName,
+  slugText,
+  stackNames,
+} from '../../protocol/stacks.ts';
 import { flagOption, textOption } from './command.ts';
 import { hasErrorCode } from './context.ts';
 import { CommandError } from './exit_codes.ts';
@@ -27,8 +34,15 @@ export interface StackChoice {
   all?: boolean;
   /** The named stack need not exist. */
   mayBeNew?: boolean;
-  /** The folder of the project; default: the search starts in the current folder. */
-  folder?: string;
+  /** Where the project is; default: the search starts in the current folder. */
+  place?: ProjectPlace;
+}
+
+/** The folder of a project. */
+export interface ProjectPlace {
+  folder: string;
+  /** The name that the project has now. Rejects if the project file cannot be read. */
+  projectName(): Promise<string>;
 }
 
 /** The stack name for `--project NAME[/SLUG]`. */
@@ -47,38 +61,70 @@ async function knownStacks(client: Pick<Client, 'stacks'>): Promise<Stack[] | nu
 
 const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path);
 
-/** The folder of the project file for this folder; undefined if there is none. */
-function projectFolder(): string | undefined {
-  const { found: file } = findProjectFile(process.cwd());
-  return file === undefined ? undefined : dirname(realPath(file));
+/** The project of the nearest berth.yaml; undefined if there is none. */
+function placeHere(): ProjectPlace | undefined {
+  const { found } = findProjectFile(process.cwd());
+  if (found === undefined) return undefined;
+  const file = realPath(found);
+  const projectName = async () => (await import('./project_name.ts')).projectNameOfFile(file);
+  return { folder: dirname(file), projectName };
 }
 
-/** The stack of the project `folder`; without one, the stack whose folder contains the current folder. */
-function stackAround(stacks: readonly Stack[], folder: string | undefined): Stack | undefined {
+/** The project of a folder without a berth.yaml. */
+const placeWithoutFile = (folder: string): ProjectPlace => ({
+  folder,
+  projectName: async () => (await import('./project_name.ts')).projectNameIn(folder, null),
+});
+
+/** Whether the stack `name` can be that of `project` in `folder`. */
+export const isStackOf = (name: string, project: string, folder: string): boolean =>
+  stackNames({ project, path: folder, worktree: null }).includes(projectOfStack(name));
+
+/** The stack of `place`; without one, the stack whose folder contains the current folder. */
+async function stackAround(
+  stacks: readonly Stack[],
+  place: ProjectPlace | undefined,
+): Promise<Stack | undefined> {
   const made = stacks.filter(({ named }) => !named);
-  if (folder !== undefined) return made.find(({ path }) => path === folder);
+  if (place !== undefined) return stackOf(made, place);
   const here = realPath(process.cwd()) + sep;
-  return made
-    .filter(({ path }) => path !== null && here.startsWith(path + sep))
-    .sort((a, b) => (b.path ?? '').length - (a.path ?? '').length)[0];
+  const folders = made.flatMap(({ path }) => (path !== null && here.startsWith(path + sep) ? [path] : []));
+  const [folder] = folders.sort((a, b) => b.length - a.length);
+  return folder === undefined ? undefined : stackOf(made, placeWithoutFile(folder));
+}
+
+/**
+ * The stack of `place`. A folder whose project was renamed has several; only then is the name read, because
+ * reading is slow. Throws a CommandError if it cannot be read.
+ */
+async function stackOf(made: readonly Stack[], { folder, projectName }: ProjectPlace) {
+  const found = made.filter(({ path }) => path === folder);
+  if (found.length < 2) return found[0];
+  const project = await projectName().catch((error: Error) => {
+    const names = found.map(({ name }) => name).join(' and ');
+    throw new CommandError(
+      `${folder} has the stacks ${names}, and its project file cannot be read: ${error.message}`,
+      'Correct the file, or give --stack.',
+    );
+  });
+  return found.find(({ name }) => isStackOf(name, project, folder));
 }
 
 /** Stands for the stack of a project that is not registered yet; no stack has this name. */
 export const UNREGISTERED = '.';
 
 /**
- * Finds the stack `named` in `stacks`: by its name, by its slug in `project`, or by a slug that only one
- * stack has; undefined if none matches. Throws a CommandError if several match.
+ * Finds the stack with the slug `named` in `stacks`: that of `project`, or the only one; undefined if none
+ * matches. Throws a CommandError if several match.
  */
-function stackCalled(
+function stackWithSlug(
   named: string,
   stacks: readonly Stack[],
   project: string | undefined,
 ): string | undefined {
   const slug = slugText(named);
-  const names = project === undefined ? [named] : [named, nameInStack(project, slug)];
-  const known = names.find((name) => stacks.some((one) => one.name === name));
-  if (known !== undefined) return known;
+  const own = project === undefined ? undefined : nameInStack(project, slug);
+  if (stacks.some(({ name }) => name === own)) return own;
   const alike = stacks.filter((one) => one.slug === slug).map(({ name }) => name);
   if (alike.length < 2) return alike[0];
   throw new CommandError(`${named} may be ${alike.join(' or ')}`, 'Give the whole name.');
@@ -94,14 +140,15 @@ export async function chosenStack(
 ): Promise<string | null> {
   if (choice.all) return null;
   const stacks = await knownStacks(client);
-  const folder = choice.folder ?? projectFolder();
-  const around = stackAround(stacks ?? [], folder);
   const given = choice.stack ?? (process.env['BERTH_STACK'] || undefined);
   const named = choice.project === undefined ? given : stackOfProject(choice.project);
-  if (named === undefined) return around?.name ?? (folder === undefined ? null : UNREGISTERED);
-  if (stacks === null) return named;
+  const isNamed = ({ name }: Stack) => name === named;
+  if (named !== undefined && (stacks === null || stacks.some(isNamed))) return named;
+  const place = choice.place ?? placeHere();
+  const around = await stackAround(stacks ?? [], place);
+  if (named === undefined) return around?.name ?? (place === undefined ? null : UNREGISTERED);
   const project = choice.project === undefined && around ? projectOfStack(around.name) : undefined;
-  const found = stackCalled(named, stacks, project);
+  const found = stackWithSlug(named, stacks ?? [], project);
   if (found !== undefined) return found;
   if (choice.mayBeNew) return project === undefined ? named : nameInStack(project, slugText(named));
   throw new CommandError(`there is no stack ${named}`, '`berth stacks` lists the stacks.');
