@@ -316,6 +316,16 @@ describe('the hooks of a stack', () => {
     expect((await run('ps -A -q')).stdout).toBe('');
   });
 
+  it('run after one that the removal has stopped', async () => {
+    const { run, lines, daemon } = await withHooks('echo create >> DONE; exec sleep 1000');
+    const up = run('up');
+    await eventually(() => lines().length === 1);
+    expect((await run('rm --stack shop')).code).toBe(0);
+    expect((await up).code).not.toBe(0);
+    expect(lines()).toEqual(['create', 'remove shop']);
+    expect((await daemon.request('GET', '/v1/services')).body.services).toEqual([]);
+  });
+
   it('that fail prevent the start or removal of the stack, until they succeed', async () => {
     const { run, write, daemon, lines } = await withHooks('echo no database; exit 3');
     const failed = await run('up');

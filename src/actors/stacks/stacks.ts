@@ -117,7 +117,7 @@ class Stacks {
     await walkInOrder(order, (member) => this.removeService(member));
     const hooks = members.filter((member) => !isOwn(member)).map((hook) => hook.name);
     const removal = nameInStack(name, HOOKS.remove);
-    if (hooks.includes(removal) && this.hasBegun(name, hooks)) {
+    if (hooks.includes(removal) && (await this.hasBegun(name, hooks))) {
       const run = this.runHook(removal);
       await tolerateFailure(run, (failure) => {
         if (!force) throw withForceHint(failure, name);
@@ -129,10 +129,16 @@ class Stacks {
     return { services: services.map((member) => member.name) };
   }
 
-  /** Whether what the hook `create` makes may be there; without that hook it may always. */
-  private hasBegun(stack: string, hooks: readonly string[]): boolean {
+  /**
+   * Whether what the hook `create` makes may be there; without that hook it may always. Stops a run of it, so
+   * that nothing more is made.
+   */
+  private async hasBegun(stack: string, hooks: readonly string[]): Promise<boolean> {
     const creation = nameInStack(stack, HOOKS.create);
-    return !hooks.includes(creation) || this.store.table('ends').get(creation) !== undefined;
+    const end = () => this.store.table('ends').get(creation);
+    if (!hooks.includes(creation) || end()?.status === 'completed') return true;
+    await this.context.ref(serviceAddress(creation)).ask('stop', { graceMs: null }, DEADLINE);
+    return end() !== undefined;
   }
 
   /** Runs the hook unless it has completed before; joins one that is under way. Fails as its start does. */
