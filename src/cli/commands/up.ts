@@ -147,9 +147,9 @@ function noteOldEnvironment(
   context.out.note(`The environment of your shell has changed; \`berth restart ${names}\` applies it.`);
 }
 
-/** The error for a service that is not started because it needs `name`. */
-const dependencyFailed = (name: string): BerthError =>
-  new BerthError('dependency_failed', `not started: it needs ${name}`);
+/** The error for a service that was skipped because it needs `name`. `isUp`: its process goes on. */
+const dependencyFailed = (name: string, isUp: boolean): BerthError =>
+  new BerthError('dependency_failed', `${isUp ? 'left as it was' : 'not started'}: it needs ${name}`);
 
 async function bringUpAll(
   context: CommandContext,
@@ -192,7 +192,10 @@ async function bringUpAll(
   });
   for (const [name, outcome] of outcomes) {
     if ('failed' in outcome) report.failed(name, outcome.failed);
-    if ('skipped' in outcome) report.failed(name, dependencyFailed(scope.label(outcome.skipped)));
+    if ('skipped' in outcome) {
+      const isUp = specs.get(name)?.detail.pid !== undefined;
+      report.failed(name, dependencyFailed(scope.label(outcome.skipped), isUp));
+    }
   }
   const left = await unchecked.settle((name, error) => report.failed(name, error));
   removeInterrupt();

@@ -272,6 +272,17 @@ describe('up', () => {
     expect(wrong.stderr).toContain('Did you mean web?');
   });
 
+  it('says that a service goes on although one that it needs has failed', async () => {
+    const text = (db: string): string =>
+      `services:\n${service('db', '    ready: tcp\n', db)}${service('web', '    depends_on: [db]\n')}`;
+    const { run, write, pids } = await project(text(SERVER));
+    await run('up');
+    const { web } = await pids();
+    write(text('exit 4'));
+    expect((await run('up')).stderr).toContain('✗ web: left as it was: it needs db');
+    expect((await pids())['web']).toBe(web);
+  });
+
   it('explains a failure, skips what depends on it, and starts the rest', async () => {
     const text = `services:\n  db:\n    cmd: 'echo "no disk"; exit 4'\n    ready: tcp\n${service('web', '    depends_on: [db]\n')}${service('docs')}`;
     const { run, get } = await project(text);
