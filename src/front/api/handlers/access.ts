@@ -3,6 +3,7 @@ import type { access } from '../../../api/access.ts';
 import { formatKey } from '../../../protocol/access_key.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { PAGE } from '../../../settings/limits.ts';
+import { USER } from '../caller.ts';
 import type { HandlersOf } from '../handler.ts';
 
 export const accessHandlers: HandlersOf<typeof access> = {
@@ -29,7 +30,9 @@ export const accessHandlers: HandlersOf<typeof access> = {
     return { code: text, file, expiresInMs };
   },
 
-  openPageSession: ({ app, bearer }) => ({
-    key: app.keys.isRequired ? formatKey(app.keys.openSession(bearer)) : null,
-  }),
+  openPageSession: ({ app, bearer }) => {
+    // Without a token, everybody is the user, except who presents the token of an agent or a share.
+    if (!app.keys.isRequired && app.keys.callerOf(bearer) === USER) return { key: null };
+    return { key: formatKey(app.keys.openSession(bearer)) };
+  },
 };
