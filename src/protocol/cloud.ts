@@ -13,6 +13,7 @@ import type {
   WorkloadSubject,
 } from './policies.ts';
 import type { SleepCause, SleepReceipt, WakeCause, WakeReceipt, WorkloadActivity } from './receipts.ts';
+import type { TetherOpener } from './relay.ts';
 import type { PodRequests, SavingsProtocol, SleepSpan } from './savings.ts';
 import type { WorkloadKind, WorkloadState } from './workload_kinds.ts';
 
@@ -240,13 +241,14 @@ export interface WorkloadsProtocol extends GovernedWorkloadsProtocol, SavingsPro
   referenceOf(message: { id: string }): { clusterId: string; kind: WorkloadKind; name: string };
   /** From tethers. Does not connect. Fails unknown_workload, also when it is no longer in the cluster. */
   tetherTarget(message: { id: string }): TetherTarget;
-  /** From tethers: a tether of workload `id` was opened or closed. */
+  /** From tethers: a tether of workload `id` was opened or closed. `opener` absent: by Berth itself. */
   tetherChanged(message: {
     id: string;
     clusterId: string;
     tetherId: string;
     isOpen: boolean;
     reason: string | null;
+    opener?: TetherOpener;
   }): null;
   /** From tethers, for each new connection, before its first byte is carried. */
   activity(message: { id: string; at: number }): null;

@@ -1,11 +1,19 @@
 // The relay, docs/reference.md "Relay": connections to workloads for Berths on other machines.
 
+/** Who opens tethers, as named in the audit log, and from which address. */
+export interface TetherOpener {
+  readonly who: string;
+  readonly from: string | null;
+}
+
 /** The holder of a ticket. */
 export interface RelayHolder {
   /** The subjects of its grants, its own subject first. */
   readonly subjects: readonly string[];
   /** From then on its streams are refused (epoch milliseconds); null: never. */
   readonly expiresAt: number | null;
+  /** For the audit log; absent in the ticket of an earlier version. */
+  readonly opener?: TetherOpener;
 }
 
 /** Listens for other Berths, and carries their connections as tethers do. Asks workloads and principals. */

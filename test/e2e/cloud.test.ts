@@ -355,6 +355,8 @@ spec:
     const curl = (): Promise<string> =>
       run('curl', '-s', '--max-time', '25', `http://127.0.0.1:${active.body.local_port}/`);
     expect(await curl()).toMatch(/^web-/);
+    const audit = await admin('GET', '/k8s/events/history?types=tether.opened');
+    expect(audit[0]).toMatchObject({ who: 'token:laptop', from: '127.0.0.1', workload_id: rows[0].id });
     const slept = await ask(here, 'POST', `/k8s/workloads/${rows[0].id}/sleep`);
     expect([slept.status, slept.body.code]).toEqual([403, 'forbidden']);
     expect(slept.body.message).toContain('token:laptop needs the role sleeper');

@@ -67,9 +67,11 @@ export class WorkloadEvents {
   }
 
   onTether(row: StoredWorkload | undefined, message: MessageOf<WorkloadsProtocol, 'tetherChanged'>): void {
-    const { id: workloadId, clusterId, tetherId, isOpen, reason } = message;
+    const { id: workloadId, clusterId, tetherId, isOpen, reason, opener } = message;
     const subject = row ? subjectOf(row) : { clusterId, workloadId };
-    this.tell([{ ...subject, tetherId, type: isOpen ? 'tether.opened' : 'tether.closed', reason }]);
+    this.tell([
+      { ...subject, ...opener, tetherId, type: isOpen ? 'tether.opened' : 'tether.closed', reason },
+    ]);
   }
 
   private tell(events: NewCloudEvent[]): void {

@@ -78,7 +78,7 @@ async function accept(
   if (!request) stream.reset('failed', 'the request names no port of a workload');
   else if (reason !== null) stream.reset('refused', reason);
   else if (whose === null || (await mayTether(context, whose, request.workloadId)))
-    ports.accept(stream, request, whose?.subjects);
+    ports.accept(stream, request, whose);
   else stream.reset('failed', `there is no workload ${request.workloadId} that this token may tether`);
 }
 

@@ -1,6 +1,7 @@
 // The workload ports to which a relay carries connections.
 import type { MuxStream } from '../../adapters/relay/mux_stream.ts';
 import type { OpenRequest } from '../../adapters/relay/open_request.ts';
+import type { RelayHolder, TetherOpener } from '../../protocol/relay.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import { RELAY } from '../../settings/cloud_limits.ts';
@@ -35,18 +36,19 @@ export class RelayPorts {
   }
 
   /**
-   * Carries a new stream. `owners`: as in StoredTether. Each owner has separate ports, so a wake counts
-   * against the quota of the owner who causes it.
+   * Carries a new stream of `holder`; null: of someone without limits. Each holder has separate ports, so a
+   * wake counts against the quota of the one who causes it.
    */
-  accept(stream: MuxStream, request: OpenRequest, owners: readonly string[] | undefined): void {
-    const key = JSON.stringify([request, owners?.[0]]);
+  accept(stream: MuxStream, request: OpenRequest, holder: RelayHolder | null): void {
+    const owner = holder?.subjects[0] ?? null;
+    const key = JSON.stringify([request, owner]);
     const known = this.ports.get(key);
-    const most = this.mostFor(owners?.[0] ?? null);
+    const most = this.mostFor(owner);
     if (!known && most !== null) {
       stream.reset('refused', `${most} ports of workloads are in use, or were a moment ago`);
       return;
     }
-    const port = known ?? this.open(key, request, owners);
+    const port = known ?? this.open(key, request, holder);
     port.idleSince = null;
     port.clients.accept(new StreamClient(stream));
   }
@@ -73,8 +75,9 @@ export class RelayPorts {
     this.close((port) => port.clusterId === clusterId);
   }
 
-  private open(key: string, request: OpenRequest, owners: readonly string[] | undefined): RelayPort {
+  private open(key: string, request: OpenRequest, holder: RelayHolder | null): RelayPort {
     const { context, config } = this;
+    const owners = holder?.subjects;
     const numbers = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
     // Its numbers are not reported: the owner of the local port counts the connections.
     const carried = { ...request, ...(owners && { owners }) };
@@ -88,21 +91,25 @@ export class RelayPorts {
       idleSince: null,
     };
     this.ports.set(key, port);
-    this.record(port).catch((error: unknown) => context.crash(error));
+    this.record(port, holder?.opener).catch((error: unknown) => context.crash(error));
     return port;
   }
 
-  private async record(port: RelayPort): Promise<void> {
+  private async record(port: RelayPort, opener: TetherOpener | undefined): Promise<void> {
     const id = port.request.workloadId;
     const found = await tolerateFailure(this.context.ref('workloads').ask('referenceOf', { id }), () => null);
     port.clusterId = found?.clusterId ?? null;
-    this.tellChange(port, true);
+    this.tellChange(port, true, opener);
   }
 
-  private tellChange({ request, tetherId, clusterId }: RelayPort, isOpen: boolean): void {
+  private tellChange(
+    { request, tetherId, clusterId }: RelayPort,
+    isOpen: boolean,
+    opener?: TetherOpener,
+  ): void {
     if (clusterId === null) return;
-    const { workloadId: id } = request;
-    this.context.ref('workloads').tell('tetherChanged', { id, clusterId, tetherId, isOpen, reason: null });
+    const message = { id: request.workloadId, clusterId, tetherId, isOpen, reason: null };
+    this.context.ref('workloads').tell('tetherChanged', { ...message, ...(opener && { opener }) });
   }
 
   private close(isMeant: (port: RelayPort) => boolean): void {
