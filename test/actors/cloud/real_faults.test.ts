@@ -111,7 +111,8 @@ describeReal('a real cluster in trouble', () => {
           admissionReviewVersions: ['v1'],
           sideEffects: 'None',
           failurePolicy: 'Fail',
-          namespaceSelector: { matchLabels: { guarded: 'yes' } },
+          // Unique, because a run that is killed leaves its webhook behind.
+          namespaceSelector: { matchLabels: { guarded: mine.namespace } },
           rules: [
             { apiGroups: ['apps'], apiVersions: ['v1'], operations: ['UPDATE'], resources: ['deployments'] },
           ],
@@ -123,7 +124,7 @@ describeReal('a real cluster in trouble', () => {
       const change = { metadata: { labels: { guarded } } };
       await api('PATCH', `/api/v1/namespaces/${mine.namespace}`, change, 'application/merge-patch+json');
     };
-    await label('yes');
+    await label(mine.namespace);
     afterThisTest(() => label(null));
   }
 
