@@ -228,7 +228,8 @@ it('the gateway starts and serves after more connections than there are descript
   const left = (): number => clients.filter((client) => !client.closed).length;
   // Those above the share are closed; the share itself is some less than what the daemon has open without.
   await eventually(() => left() > 0 && left() <= DESCRIPTORS.acceptForwarded * maxFiles);
-  expect(openFiles(daemon)).toBeLessThanOrEqual(maxFiles * DESCRIPTORS.dial);
+  // Two threads that look at the same moment may exceed a share by one each, but the API's is far from it.
+  expect(openFiles(daemon)).toBeLessThan(maxFiles * DESCRIPTORS.acceptRequests);
   for (const client of clients) client.destroy();
   const status = async () =>
     (await send(port, 'GET', '/', { headers: { host: `no.localhost:${port}` } })).status;
