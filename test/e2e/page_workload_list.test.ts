@@ -68,6 +68,13 @@ it.runIf(hasChromium)(
     await page.keyboard.press('j');
     await page.locator('h1', { hasText: 'web' }).waitFor();
     expect(await page.locator('.list-row[aria-current=page]').getAttribute('title')).toMatch(/^shop\/web: /);
+    // Space marks services alone: not the one of the same name.
+    await item(page, 'web').focus();
+    await page.keyboard.press('Space');
+    await page.locator('a.list-row:not(.workload-item)[data-name=web]').focus();
+    await page.keyboard.press('Space');
+    await page.getByRole('toolbar', { name: 'marked services' }).getByText('1 marked').waitFor();
+    await page.keyboard.press('Escape');
     await page.keyboard.press('k');
     await page.keyboard.press('k');
     await eventually(async () => (await page.evaluate('location.hash')) === '#/services/web');

@@ -67,7 +67,7 @@ function extend(step: number): void {
 
 /** Marks or unmarks the service whose row has the focus, or the selected one. */
 function markSelected(): void {
-  const focused = document.activeElement?.closest('.list-row')?.getAttribute('data-name');
+  const focused = document.activeElement?.closest('.list-row:not(.workload-item)')?.getAttribute('data-name');
   const name = focused ?? shownPlace.peek().name;
   if (name !== null && serviceByName.peek().has(name)) switchMark(name);
 }
