@@ -164,7 +164,7 @@ export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]):
         continue;
       default:
         if (isDropped(lower)) continue;
-        // Two Origin headers are refused, whatever their values; two others of these mean no page.
+        // No two of them are trusted, whatever their values.
         if (isSenderHeader(lower)) read.sender[lower] = lower in read.sender ? 'null' : value;
     }
     read.forwarded.push(name, value);

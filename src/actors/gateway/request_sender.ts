@@ -35,6 +35,9 @@ function isAllowedOrigin(origin: string, { agentDomain, allowedExtensions }: All
   return names.includes(host) || host.endsWith('.localhost') || host.endsWith(`.${agentDomain}`);
 }
 
+/** The values of Sec-Fetch-Site for no page, and for pages of the service itself. */
+const OWN_SITES: ReadonlySet<string> = new Set(['none', 'same-origin', 'same-site']);
+
 /** Whether someone opens a page by following a link. A prefetch opens none. */
 const isVisit = (sender: SenderHeaders): boolean =>
   sender['sec-fetch-mode'] === 'navigate' &&
@@ -46,9 +49,10 @@ const isVisit = (sender: SenderHeaders): boolean =>
  * services are of another site as well, and only the Referer tells them from strangers.
  */
 export function isAllowedSender(sender: SenderHeaders, pages: AllowedPages): boolean {
-  const { origin, referer = '' } = sender;
+  const { origin, referer = '', 'sec-fetch-site': site } = sender;
   if (origin !== undefined) return isAllowedOrigin(origin, pages);
-  if (sender['sec-fetch-site'] !== 'cross-site' || isVisit(sender)) return true;
+  // Only browsers send it, and programs that are no pages may do everything.
+  if (site === undefined || OWN_SITES.has(site) || isVisit(sender)) return true;
   const [ofReferer = ''] = /^[a-z-]+:\/\/[^/?#]*/.exec(referer) ?? [];
   return isAllowedOrigin(ofReferer, pages);
 }

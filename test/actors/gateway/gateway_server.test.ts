@@ -168,6 +168,7 @@ describe('the guard', () => {
     ['an image of a stranger like us', { ...image, Referer: 'http://localhost.evil.example/' }, 403],
     ['an image of another service', { ...image, Referer: 'http://web.localhost:11612/' }, 200],
     ['an image of a page on a port', { ...image, Referer: 'http://localhost:3000/a?b' }, 200],
+    ['an image of an unknown site', { ...image, 'Sec-Fetch-Site': 'elsewhere' }, 403],
     ['an image of the same site', { ...image, 'Sec-Fetch-Site': 'same-site' }, 200],
     ['a frame of a stranger', { ...visit, 'Sec-Fetch-Dest': 'iframe' }, 403],
     ['a link of a stranger', { ...visit, Referer: 'https://evil.example/' }, 200],
