@@ -75,8 +75,8 @@ export const proofText = (nonce: string, host: string, life: string): string =>
   `berth proof\n${nonce}\n${host.toLowerCase()}\n${life}`;
 
 /** What a standby signs that forwards a request for a proof: a client has asked for it at `host`. */
-export const vouchText = (nonce: string, host: string): string =>
-  `berth vouch\n${nonce}\n${host.toLowerCase()}`;
+export const hostSignatureText = (nonce: string, host: string): string =>
+  `berth host\n${nonce}\n${host.toLowerCase()}`;
 
 /** The text a client signs to get its bearer, which is valid for one daemon process. */
 export const bearerText = (life: string): string => `berth bearer\n${life}`;

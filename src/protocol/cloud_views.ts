@@ -8,8 +8,8 @@ import type { TetherRow } from './tethers.ts';
 
 /** The header of a request that another Berth has forwarded; it is not forwarded again. */
 export const PASSED_ON = 'berth-passed-on';
-/** The header with which a standby vouches for the Host of a request for a proof: see `vouchText`. */
-export const VOUCHED_HOST = 'berth-vouched-host';
+/** The header with a standby's signature of the Host of a request for a proof: see `hostSignatureText`. */
+export const HOST_SIGNATURE = 'berth-host-signature';
 
 /** Where the Berth that holds the clusters of a shared database listens. */
 export interface HolderAddress {

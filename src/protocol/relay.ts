@@ -3,7 +3,7 @@
 /** Who opens tethers, as named in the audit log, and from which address. */
 export interface TetherOpener {
   readonly who: string;
-  readonly from: string | null;
+  readonly from: string;
 }
 
 /** The holder of a ticket. */

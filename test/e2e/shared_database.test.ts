@@ -167,7 +167,7 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     // What someone may claim who does not know the token.
     for (const given of ['', 'x', createHmac('sha256', 'other').update(nonce).digest('base64url')])
       for (const server of [first, second])
-        expect(await proof(server, { 'Berth-Passed-On': '1', 'Berth-Vouched-Host': given })).toBe(
+        expect(await proof(server, { 'Berth-Passed-On': '1', 'Berth-Host-Signature': given })).toBe(
           'forbidden_host',
         );
     first.signal('SIGKILL');

@@ -432,7 +432,7 @@ export const MUTANTS: readonly Mutant[] = [
       'host-checked',
       'a Host of another name is let in',
       'src/front/api/guard.ts',
-      'if (!this.isOwnHost(host) && !this.isVouched(exchange, host))',
+      'if (!this.isOwnHost(host) && !this.hasSignedHost(exchange, host))',
       "if (host === '')",
       GUARD,
     ],

@@ -6,6 +6,7 @@ import {
   type AgentLife,
   bearerText,
   formatBearer,
+  hostSignatureText,
   isAgentForm,
   NONCE_PATTERN,
   parseAgentKeyId,
@@ -13,7 +14,6 @@ import {
   parseKey,
   proofText,
   TOKEN_KEY_ID,
-  vouchText,
 } from '../../protocol/access_key.ts';
 import { apiTokenOfKey } from '../../protocol/api_token.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -178,13 +178,13 @@ export class AccessKeys {
   }
 
   /** Signs that a client has asked this server for a proof at `host`. */
-  vouch(host: string, nonce: string): string {
-    return hmac(this.token, vouchText(nonce, host));
+  signHost(host: string, nonce: string): string {
+    return hmac(this.token, hostSignatureText(nonce, host));
   }
 
   /** Whether `given` is such a signature, of a server with the same token. */
-  isVouched(host: string, nonce: string, given: string): boolean {
-    return this.isRequired && new Secret(this.vouch(host, nonce)).equals(given);
+  isHostSignature(given: string, host: string, nonce: string): boolean {
+    return this.isRequired && new Secret(this.signHost(host, nonce)).equals(given);
   }
 
   /** Makes a one-time code. `onGone`: it was used, has expired or was withdrawn. */

@@ -1,6 +1,6 @@
 // Which requests a standby forwards, and what it adds to them: docs/reference.md "Shared database".
 import { access } from '../../api/access.ts';
-import { VOUCHED_HOST } from '../../protocol/cloud_views.ts';
+import { HOST_SIGNATURE } from '../../protocol/cloud_views.ts';
 import type { ForwardedPaths } from '../server/forwarding.ts';
 import type { AccessKeys } from './access_keys.ts';
 import { type Guard, isCloudPath } from './guard.ts';
@@ -13,8 +13,8 @@ interface StandbyAccess {
 }
 
 /**
- * The paths under `/k8s`. The lease holder proves no Host but its own, so the standby vouches for the Host of
- * a request for a proof. Where that is not the standby's either, the standby answers, and refuses.
+ * The paths under `/k8s`. The lease holder proves no Host but its own, so the standby signs the Host of a
+ * request for a proof. Where that is not the standby's either, the standby answers, and refuses.
  */
 export function forwardedPaths(current: () => StandbyAccess): ForwardedPaths {
   return {
@@ -25,7 +25,7 @@ export function forwardedPaths(current: () => StandbyAccess): ForwardedPaths {
       const { keys, guards } = current();
       if (!keys || !guards.some((guard) => guard.isOwnHost(host))) return null;
       const nonce = new URLSearchParams(query).get('nonce') ?? '';
-      return [VOUCHED_HOST, keys.vouch(host, nonce)];
+      return [HOST_SIGNATURE, keys.signHost(host, nonce)];
     },
   };
 }

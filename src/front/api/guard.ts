@@ -5,7 +5,7 @@
 import { hostInUrl, isWildcard } from '../../adapters/url_host.ts';
 import { access } from '../../api/access.ts';
 import { isApiTokenForm } from '../../protocol/api_token.ts';
-import { VOUCHED_HOST } from '../../protocol/cloud_views.ts';
+import { HOST_SIGNATURE } from '../../protocol/cloud_views.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isAllowedExtension } from '../../protocol/extension_origin.ts';
 import type { Failure } from '../../runtime/actor.ts';
@@ -119,7 +119,7 @@ export class Guard {
     // as his own.
     if (!this.options.cloudOnly || exchange.path === access.proveCloud.path) {
       const host = exchange.header('host');
-      if (!this.isOwnHost(host) && !this.isVouched(exchange, host))
+      if (!this.isOwnHost(host) && !this.hasSignedHost(exchange, host))
         return refuse('forbidden_host', `the Host ${shown(host)} is not this daemon`);
     }
     let verdict = PASS;
@@ -143,11 +143,11 @@ export class Guard {
   }
 
   /** Whether a standby, which knows the token, has forwarded the request for a proof of its own Host. */
-  private isVouched(exchange: HttpExchange, host: string): boolean {
-    const given = exchange.header(VOUCHED_HOST);
+  private hasSignedHost(exchange: HttpExchange, host: string): boolean {
+    const given = exchange.header(HOST_SIGNATURE);
     if (given === '' || exchange.path !== access.proveCloud.path) return false;
     const nonce = new URLSearchParams(exchange.query()).get('nonce') ?? '';
-    return this.options.cloudKeys?.isVouched(host, nonce, given) ?? false;
+    return this.options.cloudKeys?.isHostSignature(given, host, nonce) ?? false;
   }
 
   /** The slow comparison of a Host, which tolerates upper case and a trailing dot. */
