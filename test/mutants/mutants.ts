@@ -406,7 +406,7 @@ export const MUTANTS: readonly Mutant[] = [
       'dead-watches',
       'watches of a cluster that gives no answer stay open',
       'src/actors/cloud/cluster_informer.ts',
-      'if (!reachable && this.reachable) for (const end of [...this.openWatches]) end();',
+      'if (!reachable && this.reachable) this.watches.reopen();',
       '',
       ['test/actors/cloud/limited_account.test.ts'],
     ],

@@ -1,15 +1,11 @@
-// What Berth knows about one cluster: listings on request followed by an endless watch of each scope, and
-// whether the cluster answers and accepts the account.
+// What Berth knows about one cluster: listings on request followed by endless watches, and whether the
+// cluster answers and accepts the account.
 
-import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cluster.ts';
+import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { isUnauthenticated, kubeFailure } from '../../adapters/kube/kube_errors.ts';
-import { type ListWatchHandler, listAndWatch, type WatchStart } from '../../adapters/kube/list_watch.ts';
 import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
-import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { ClusterFacts, ClusterScope } from '../../protocol/clusters.ts';
-import type { Clock } from '../../runtime/actor.ts';
-import { deferred } from '../../runtime/deferred.ts';
 import { CLOUD, POLICY } from '../../settings/cloud_limits.ts';
 import {
   clusterScopeOf,
@@ -19,26 +15,17 @@ import {
   type ScopeListing,
   scopesOf,
 } from './cluster_scopes.ts';
+import { type ScopeStart, ScopeWatches, type ScopeWatchesOwner } from './scope_watches.ts';
 
 /** Keeps the rows of all clusters. */
-export interface ClusterInformerOwner {
-  readonly clock: Clock;
-  /** All workloads of `scope`, from a listing begun at `startedAt` (monotonic milliseconds). */
-  onListing(clusterId: string, scope: WorkloadScope, rows: ObservedWorkload[], startedAt: number): void;
+export interface ClusterInformerOwner extends ScopeWatchesOwner {
   /** From now on only these scopes are listed. */
   onScopes(clusterId: string, scopes: readonly WorkloadScope[]): void;
-  onWatchEvent(clusterId: string, row: ObservedWorkload, isDeleted: boolean): void;
-  /** Everything in the scope up to this version has been reported. */
-  onPosition(position: WatchPosition): void;
   /** The last `onPosition` of a scope, if it is from the API server `origin`. */
   position(clusterId: string, scope: WorkloadScope, origin: string): WatchPosition | null;
-  /** Since when changes of `scope` may have been missed (epoch milliseconds); null: it is up to date. */
-  onStale(clusterId: string, scope: WorkloadScope, since: number | null): void;
   onFacts(clusterId: string, facts: ClusterFacts): void;
   /** The namespaces of the cluster; null: the account may not list them. */
   onNamespaces(clusterId: string, rows: readonly NamespaceRow[] | null): void;
-  /** A watch has ended with a defect. */
-  onDefect(error: unknown): void;
 }
 
 /** The record of its cluster, as far as an informer needs it. */
@@ -56,14 +43,7 @@ export interface InformerOptions {
   lastSyncAt: number | null;
 }
 
-/** A scope, with where its watch begins (null: with a listing) and when it was last current (epoch ms). */
-interface ScopeStart {
-  scope: WorkloadScope;
-  from: WatchStart | null;
-  seenAt: number;
-}
-
-type InformerState = { kind: 'idle' } | { kind: 'watching'; abort: AbortController } | { kind: 'closed' };
+type InformerState = 'idle' | 'watching' | 'closed';
 
 /** `value`, or undefined when the call fails. Defects are rethrown. */
 async function valueIfAnswered<T>(call: Promise<T>): Promise<T | undefined> {
@@ -80,14 +60,14 @@ export class ClusterInformer {
   private readonly options: InformerOptions;
   private readonly id: string;
   private readonly owner: ClusterInformerOwner;
-  private state: InformerState = { kind: 'idle' };
+  private readonly watches: ScopeWatches;
+  private state: InformerState = 'idle';
   private syncing: Promise<number> | null = null;
   /** The result of the last call; null: there was none. */
   private reachable: boolean | null = null;
   private authenticated: boolean | null = null;
   private reason: string | null = null;
   private stopChecks = (): void => undefined;
-  private readonly openWatches = new Set<() => void>();
   /** When the namespaces were last listed (monotonic milliseconds). */
   private namespacesAt = Number.NEGATIVE_INFINITY;
 
@@ -96,6 +76,7 @@ export class ClusterInformer {
     this.id = options.id;
     this.cluster = options.cluster;
     this.owner = options.owner;
+    this.watches = new ScopeWatches(options, (error) => this.reportHealth(error));
   }
 
   /**
@@ -116,7 +97,7 @@ export class ClusterInformer {
    */
   async begin(): Promise<void> {
     if (this.syncing) await valueIfAnswered(this.syncing);
-    if (this.state.kind !== 'idle') return;
+    if (this.state !== 'idle') return;
     const { scope, lastSyncAt, origin } = this.options;
     await this.watch(
       scopesOf(scope).map((one) => {
@@ -150,9 +131,8 @@ export class ClusterInformer {
     const reason = failure !== null && !(reachable && authenticated) ? failure.message : null;
     const isNews =
       reachable !== this.reachable || authenticated !== this.authenticated || reason !== this.reason;
-    if (!isNews || this.state.kind === 'closed') return;
-    // A watch may stay open, and silent, long after its server has gone.
-    if (!reachable && this.reachable) for (const end of [...this.openWatches]) end();
+    if (!isNews || this.state === 'closed') return;
+    if (!reachable && this.reachable) this.watches.reopen();
     this.reachable = reachable;
     this.authenticated = authenticated;
     this.reason = reason;
@@ -160,12 +140,12 @@ export class ClusterInformer {
   }
 
   async close(): Promise<void> {
-    this.become({ kind: 'closed' });
+    this.become('closed');
     await this.cluster.close();
   }
 
   private become(next: InformerState): void {
-    if (this.state.kind === 'watching') this.state.abort.abort();
+    this.watches.end();
     this.stopChecks();
     this.stopChecks = () => undefined;
     this.state = next;
@@ -192,14 +172,14 @@ export class ClusterInformer {
       throw kubeFailure(error);
     }
     const count = listings.reduce((sum, { rows }) => sum + rows.length, 0);
-    if (this.state.kind === 'closed') return count;
+    if (this.state === 'closed') return count;
     this.reportHealth(null);
     const seenAt = this.owner.clock.now();
     const scopes = listings.map(({ scope }) => scope);
     this.owner.onScopes(this.id, scopes);
     for (const { scope, rows, version } of listings) {
       this.owner.onListing(this.id, scope, rows, startedAt);
-      this.onVersion(scope, version);
+      this.watches.onVersion(scope, version);
     }
     const watched = this.watch(
       listings.map(({ scope, version }) => ({ scope, from: { version, isDoubtful: false }, seenAt })),
@@ -225,18 +205,12 @@ export class ClusterInformer {
   }
 
   private reportFacts(facts: ClusterFacts): void {
-    if (this.state.kind !== 'closed') this.owner.onFacts(this.id, facts);
-  }
-
-  private onVersion(scope: WorkloadScope, version: string): void {
-    const { id: clusterId, owner, options } = this;
-    owner.onPosition({ ...scope, clusterId, origin: options.origin, version, at: owner.clock.now() });
+    if (this.state !== 'closed') this.owner.onFacts(this.id, facts);
   }
 
   /** Resolves when the watch of each scope is open or has to wait. */
-  private async watch(starts: readonly ScopeStart[]): Promise<void> {
-    const abort = new AbortController();
-    this.become({ kind: 'watching', abort });
+  private watch(starts: readonly ScopeStart[]): Promise<void> {
+    this.become('watching');
     const { clock } = this.owner;
     // An open watch outlives the account, and a silent one outlives the cluster. So both are checked.
     this.stopChecks = clock.every(CLOUD.accountCheckMs, () => {
@@ -244,24 +218,7 @@ export class ClusterInformer {
       if (clock.monotonic() - this.namespacesAt >= POLICY.namespacesMs)
         this.inBackground(this.rereadNamespaces());
     });
-    const [first, ...others] = starts;
-    // The TLS session of the first connection shortens the handshakes of the others.
-    if (first) await this.follow(first, abort.signal);
-    await Promise.all(others.map((start) => this.follow(start, abort.signal)));
-  }
-
-  /** Watches a scope until `signal` aborts. Resolves when the watch is open or has to wait. */
-  private follow({ scope, from, seenAt }: ScopeStart, signal: AbortSignal): Promise<void> {
-    const begun = deferred<void>();
-    const handler = this.follower(scope, seenAt, () => begun.resolve());
-    const resource = workloadsResource(scope.kind, scope.namespace);
-    const { clock } = this.owner;
-    const ended = listAndWatch(this.cluster, resource, from, handler, signal, {
-      clock,
-      openWatches: this.openWatches,
-    });
-    ended.catch((error: unknown) => this.owner.onDefect(error));
-    return Promise.race([begun.promise, ended]);
+    return this.watches.begin(starts);
   }
 
   private inBackground(work: Promise<void>): void {
@@ -269,13 +226,13 @@ export class ClusterInformer {
   }
 
   private async rereadNamespaces(): Promise<void> {
-    if (this.state.kind !== 'watching') return;
+    if (this.state !== 'watching') return;
     const startedAt = this.owner.clock.monotonic();
     const rows = await listNamespaces(this.cluster).catch((error: unknown) => {
       kubeFailure(error);
       return undefined;
     });
-    if (rows === undefined || this.state.kind !== 'watching') return;
+    if (rows === undefined || this.state !== 'watching') return;
     this.namespacesAt = startedAt;
     this.owner.onNamespaces(this.id, rows);
   }
@@ -287,46 +244,5 @@ export class ClusterInformer {
         (error: unknown) => this.reportHealth(error),
       ),
     );
-  }
-
-  /**
-   * Receives the events of `scope`, and records since when changes may have been missed. `onBegun` is called,
-   * perhaps repeatedly, when the watch is open or an attempt has failed.
-   */
-  private follower(
-    scope: WorkloadScope,
-    listedAt: number,
-    onBegun: () => void,
-  ): ListWatchHandler<ObservedWorkload> {
-    const { owner, id } = this;
-    let isLive = false;
-    /** The last confirmation that the records are current. */
-    let seenAt = listedAt;
-    const onSign = (): void => {
-      seenAt = owner.clock.now();
-    };
-    return {
-      onSign,
-      onListed: (rows, startedAt) => {
-        onSign();
-        owner.onListing(id, scope, rows, startedAt);
-        if (!isLive) owner.onStale(id, scope, seenAt);
-      },
-      onChanged: (row, isDeleted) => owner.onWatchEvent(id, row, isDeleted),
-      onVersion: (version) => this.onVersion(scope, version),
-      onLive: () => {
-        onBegun();
-        onSign();
-        isLive = true;
-        owner.onStale(id, scope, null);
-      },
-      onHealth: (error) => {
-        this.reportHealth(error);
-        if (error === null) return;
-        onBegun();
-        isLive = false;
-        owner.onStale(id, scope, seenAt);
-      },
-    };
   }
 }
