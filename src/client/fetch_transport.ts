@@ -166,7 +166,11 @@ export function createFetchTransport(onBearer: (bearer: string) => void = () => 
         else listener.refused(0, '');
       };
       return {
-        send: (message) => socket.send(typeof message === 'string' ? message : new Uint8Array(message)),
+        send: (message) => {
+          // Browsers print an error for what is sent after the close.
+          if (socket.readyState !== WebSocket.OPEN) return;
+          socket.send(typeof message === 'string' ? message : new Uint8Array(message));
+        },
         close: () => socket.close(1000),
       };
     },

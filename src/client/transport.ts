@@ -33,6 +33,7 @@ export interface ClientWebSocketListener {
 }
 
 export interface ClientWebSocket {
+  /** Drops the message when the connection is closing or closed. */
   send(message: string | Uint8Array): void;
   close(): void;
 }

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { type Daemon, eventually } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
-import { ask, daemonOn, openBerth, shownScreen } from './page_services.ts';
+import { ask, daemonOn, openBerth, shownScreen, withServices } from './page_services.ts';
 
 type Program = readonly [name: string, cmd: string, part: string];
 
@@ -174,3 +174,27 @@ it.runIf(hasChromium && isInstalled('vim.tiny'))(named(WHAT, 'vim.tiny'), BROWSE
   expect((await ask(next, 'GET', '/v1/agents/editor/screen')).rows).toBe(rows);
   await isSame(next, page, 'editor', '\n200');
 });
+
+/** Opens the view of `name` and leaves it, again and again, after a time that differs from round to round. */
+const OPEN_AND_LEAVE = `(async (name, rounds) => {
+  const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+  for (let round = 0; round < rounds; round += 1) {
+    location.assign('#/agents/' + name);
+    await pause((round * 7) % 200);
+    location.assign('#/events');
+    await pause(round % 40);
+  }
+})`;
+
+it.runIf(hasChromium)(
+  browserTest('a terminal is left at any time and opened again without a complaint'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const page = await openBerth(daemon);
+    // Many more often than a browser keeps WebGL contexts.
+    await page.evaluate(`${OPEN_AND_LEAVE}('my_bot', 100)`);
+    await page.evaluate(`location.assign('#/agents/my_bot')`);
+    await attached(page);
+  },
+);

@@ -60,6 +60,12 @@ function addRenderer(terminal: Terminal): void {
   }
 }
 
+/** Ends the WebGL contexts in `parent`: a browser keeps 16, and those of removed elements count until it frees them. */
+function loseContexts(parent: HTMLElement): void {
+  for (const canvas of parent.querySelectorAll('canvas'))
+    canvas.getContext('webgl2')?.getExtension('WEBGL_lose_context')?.loseContext();
+}
+
 function screenText({ buffer, rows }: Terminal): string {
   const { active } = buffer;
   const lines = Array.from({ length: rows }, (_, row) =>
@@ -113,6 +119,9 @@ export function openTerminal(
     setTheme: (colours) => {
       terminal.options.theme = colours;
     },
-    dispose: () => terminal.dispose(),
+    dispose: () => {
+      loseContexts(parent);
+      terminal.dispose();
+    },
   };
 }
