@@ -60,7 +60,7 @@ function addRenderer(terminal: Terminal): void {
   }
 }
 
-/** Ends the WebGL contexts in `parent`: a browser keeps 16, and those of removed elements count until it frees them. */
+/** Ends the WebGL contexts in `parent`: a browser keeps 16, and counts those of removed elements. */
 function loseContexts(parent: HTMLElement): void {
   for (const canvas of parent.querySelectorAll('canvas'))
     canvas.getContext('webgl2')?.getExtension('WEBGL_lose_context')?.loseContext();
