@@ -85,6 +85,20 @@ export function readStoreCopy(path: string): EncodedRow[] {
 export const storeCopyTime = (path: string): Date | undefined =>
   statSync(path, { throwIfNoEntry: false })?.mtime;
 
+/** How long after a start the copy at `path` is written, in milliseconds: a large one only when its interval is over. */
+function firstPauseMs(path: string): number {
+  const { firstCopyMs, largeCopyBytes, largeCopyIntervalMs } = STORE;
+  try {
+    const { size, mtimeMs } = statSync(path);
+    if (size <= largeCopyBytes) return firstCopyMs;
+    const age = Math.max(Date.now() - mtimeMs, 0);
+    return Math.max(largeCopyIntervalMs - age, firstCopyMs);
+  } catch {
+    // There is none, or writing it will report why it cannot be read.
+    return firstCopyMs;
+  }
+}
+
 /** Keeps the copy at `path` close to the store. */
 export class StoreCopier {
   private readonly store: Store;
@@ -101,7 +115,7 @@ export class StoreCopier {
     this.store = store;
     this.path = path;
     this.report = report;
-    this.timer = setTimeout(() => this.run(), STORE.firstCopyMs).unref();
+    this.timer = setTimeout(() => this.run(), firstPauseMs(path)).unref();
   }
 
   /**

@@ -7,11 +7,12 @@ import {
   rmSync,
   statSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { open } from 'lmdb';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { openDaemonStore, openSharedStore } from '../../../src/adapters/storage/daemon_store.ts';
 import { damagedRows } from '../../../src/adapters/storage/damaged_rows.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
@@ -203,6 +204,29 @@ describe('the copy of the store', () => {
     await store.table('services').put('api', service('api'));
     await copier.copy();
     expect(readStoreCopy(state.paths.storeCopy).map(({ key }) => key)).toEqual(['api', 'web']);
+  });
+
+  it.each([
+    ['a small one 10 s after a start', 1_000, 0, 10_000],
+    ['a large one an hour after the last', 9_000_000, 600_000, 3_000_000],
+    ['a large one from before at once', 9_000_000, 7_200_000, 10_000],
+    ['a large one from the future an hour after the start', 9_000_000, -7_200_000, 3_600_000],
+  ])('is written: %s', async (_, bytes, ageMs, pauseMs) => {
+    const state = await usedState();
+    const store = await state.open();
+    const path = join(tempDir(), 'copy');
+    writeFileSync(path, '');
+    truncateSync(path, bytes);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    afterThisTest(() => void vi.useRealTimers());
+    const time = (Date.now() - ageMs) / 1_000;
+    utimesSync(path, time, time);
+    const copier = new StoreCopier(store, path, () => {});
+    await vi.advanceTimersByTimeAsync(pauseMs - 1);
+    expect(vi.getTimerCount()).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    await copier.close();
+    expect(readStoreCopy(path).map(({ key }) => key)).toEqual(['web']);
   });
 
   it('that cannot be written is reported once', async () => {
