@@ -2,6 +2,7 @@
 // berth starts, watches and stops it. The definition of the container stays in that file.
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
 import { protocolInContainer } from '../protocol/port_protocol.ts';
+import { quoteShellWord } from '../protocol/shell_word.ts';
 import { dependsOn, type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
 import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
@@ -66,8 +67,8 @@ function isChecked(service: YamlNode | undefined): boolean {
 }
 
 /** The container's health as docker reports it. The command runs in a shell that quotes with '. */
-const healthCheck = (file: string, key: string): string =>
-  `docker inspect -f "{{.State.Health.Status}}" $(docker compose -f ${file} ps -q ${key}) | grep -qx healthy`;
+const healthCheck = (file: string, word: string): string =>
+  `docker inspect -f "{{.State.Health.Status}}" $(docker compose -f ${file} ps -q ${word}) | grep -qx healthy`;
 
 /** The longest time until docker has reported a container as healthy or unhealthy. */
 function healthTimeoutS(health: YamlNode | undefined): number {
@@ -86,7 +87,7 @@ function awaitedEnds(rows: readonly { value: YamlNode }[]): Set<string> {
 }
 
 interface ComposeFile {
-  /** The name of the file. */
+  /** The name of the file, as a word for the shell. */
   file: string;
   names: ReadonlyMap<string, string>;
   tasks: ReadonlySet<string>;
@@ -100,7 +101,11 @@ function readyOf(key: string, value: YamlNode, port: string | undefined, file: s
     const timeout = Math.min(MAX_S, Math.max(60, Math.ceil(healthTimeoutS(nodeAt(value, 'healthcheck')))));
     const interval = Math.min(5, Math.max(1, seconds(nodeAt(value, 'healthcheck', 'interval')) ?? 1));
     return {
-      ready: { exec: healthCheck(file, key), interval: interval * 1_000, timeout: DOCKER_ANSWER_MS },
+      ready: {
+        exec: healthCheck(file, quoteShellWord(key)),
+        interval: interval * 1_000,
+        timeout: DOCKER_ANSWER_MS,
+      },
       start_timeout: `${timeout}s`,
     };
   }
@@ -146,14 +151,16 @@ function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedSe
     stop: { grace: `${Math.min(MAX_S, Math.ceil(stop) + STOP_MARGIN_S)}s` },
   };
   const up = `docker compose -f ${file} up --no-deps --no-log-prefix`;
+  // Without docker here, nothing has checked the name.
+  const word = quoteShellWord(key);
   if (tasks.has(key))
-    return { name, cmd: `${up} --exit-code-from ${key} ${key}`, kind: 'task', port: null, ...shared };
+    return { name, cmd: `${up} --exit-code-from ${word} ${word}`, kind: 'task', port: null, ...shared };
   const checks = readyOf(key, value, port, file);
   const image = scalarText(nodeAt(value, 'image')) ?? '';
   const protocol = published && protocolInContainer(containerPort(published), image);
   return {
     name,
-    cmd: `${up} ${key}`,
+    cmd: `${up} ${word}`,
     port: port === undefined ? null : asPort(port),
     protocol: protocol === 'tcp' ? protocol : undefined,
     ...checks,
@@ -171,6 +178,6 @@ export function importCompose(text: string, file: string, resolved: string | nul
   const isResolved = resolved !== null;
   if (nodeAt(tree, 'include') && !isResolved)
     notes.push('the file: include is left out, as docker is not here to read it');
-  const given = { file, names, notes, tasks: awaitedEnds(rows), isResolved };
+  const given = { file: quoteShellWord(file), names, notes, tasks: awaitedEnds(rows), isResolved };
   return { services: rows.map(({ key, value }) => serviceOf(key, value, given)), notes };
 }

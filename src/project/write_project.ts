@@ -10,8 +10,8 @@ import { projectSchema } from './project_shape.ts';
 export const projectSchemaText = (): string => `${JSON.stringify(projectSchema(), null, 2)}\n`;
 
 /**
- * Writes the schema beside a project file in `folder`. A cloned project may have links in its place: a linked file
- * is replaced and not followed, and a folder that leads elsewhere is refused with a StateFileError.
+ * Writes the schema beside a project file in `folder`. A cloned project may have links in its place: a linked
+ * file is replaced and not followed, and a folder that leads elsewhere is refused with a StateFileError.
  */
 function writeSchema(folder: string): void {
   const path = join(folder, SCHEMA_FILE);
@@ -22,7 +22,7 @@ function writeSchema(folder: string): void {
   replaceFile(path, projectSchemaText());
 }
 
-/** Writes `text` to the project file `path`, and the schema. Throws the system's error, or a StateFileError. */
+/** Writes the schema and the project file `path`. Throws the system's error, or a StateFileError. */
 export function writeProject(path: string, text: string): void {
   writeSchema(dirname(path));
   replaceFile(path, text);

@@ -251,7 +251,7 @@ export const STORE = {
   /** The first copy of the store is made this long after a start, the next ones at this interval. */
   firstCopyMs: 10_000,
   copyIntervalMs: 300_000,
-  /** The interval for a store whose last copy was larger than `largeCopyBytes`; a start does not shorten it. */
+  /** The interval for a store whose last copy was larger than `largeCopyBytes`, also across restarts. */
   largeCopyIntervalMs: 3_600_000,
   largeCopyBytes: 8 * MIB,
 } as const;

@@ -75,6 +75,17 @@ volumes: { data: {} }
 `;
 
 describe('the import of a compose file', () => {
+  it('hands names that the shell would read otherwise to docker as they are', async () => {
+    const text =
+      'services: {"$(touch made)": {image: a, depends_on: {"it\'s": {condition: service_completed_successfully}}}, "it\'s": {image: b}}';
+    const { services } = await imported('my compose.yaml', text);
+    const up = "docker compose -f 'my compose.yaml' up --no-deps --no-log-prefix";
+    expect(services.map(({ cmd }) => cmd)).toEqual([
+      `${up} '$(touch made)'`,
+      `${up} --exit-code-from 'it'\\''s' 'it'\\''s'`,
+    ]);
+  });
+
   it('keeps conditions, checks, durations and stops', async () => {
     const { services, notes } = await imported('compose.yaml', COMPOSE);
     const up = 'docker compose -f compose.yaml up --no-deps --no-log-prefix';

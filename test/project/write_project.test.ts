@@ -1,4 +1,4 @@
-// docs/reference.md "Project file": the schema beside it.
+// docs/reference.md "System endpoints": the schema beside a project file.
 import {
   existsSync,
   lstatSync,

@@ -85,7 +85,10 @@ export function readStoreCopy(path: string): EncodedRow[] {
 export const storeCopyTime = (path: string): Date | undefined =>
   statSync(path, { throwIfNoEntry: false })?.mtime;
 
-/** How long after a start the copy at `path` is written, in milliseconds: a large one only when its interval is over. */
+/**
+ * Milliseconds from a start to the writing of the copy at `path`. The interval of a large one goes on over
+ * restarts.
+ */
 function firstPauseMs(path: string): number {
   const { firstCopyMs, largeCopyBytes, largeCopyIntervalMs } = STORE;
   try {

@@ -1,9 +1,6 @@
 // The command line and the environment that a user gives for a new process.
+import { quoteShellWord } from '../../protocol/shell_word.ts';
 import { UsageError } from './exit_codes.ts';
-
-/** One word for the shell, quoted if it needs to be. */
-const quoteShellWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 
 /** A single word is the whole command line; several are quoted and joined. '' for none. */
 export const commandLine = (words: readonly string[]): string =>
