@@ -1,4 +1,5 @@
 // The messages of `cloudviews`, by which the owners of the cloud's rows keep the front's copies up to date.
+import type { PackedRows } from '../runtime/msgpack.ts';
 import type { WorkloadRow } from './cloud.ts';
 import type { CloudEventRecord } from './cloud_events.ts';
 import type { ClusterRow } from './clusters.ts';
@@ -38,7 +39,7 @@ export interface CloudViewsProtocol {
   clusters(message: { rows: ClusterRow[]; all: boolean }): null;
   /** Drops the cluster and all its workloads. */
   clusterRemoved(message: { id: string }): null;
-  workloads(message: { rows: WorkloadRow[] }): null;
+  workloads(message: { rows: PackedRows<WorkloadRow> }): null;
   workloadsRemoved(message: { ids: string[] }): null;
   /** Of these workloads, only `staleSince` has changed. */
   workloadsStale(message: { ids: string[]; staleSince: number | null }): null;

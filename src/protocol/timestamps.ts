@@ -39,6 +39,12 @@ export function parseTime(text: string, now: number): number | null {
   return Number.isNaN(time) ? null : time;
 }
 
+/** The last time and its text: all rows of a cluster may share one, and formatting it takes long. */
+let last = { ms: 0, text: new Date(0).toISOString() };
+
 /** RFC 3339 with milliseconds, in UTC, the time format of the cloud API. `ms`: epoch milliseconds. */
-export const utcTime = (ms: number | null): string | null =>
-  ms === null ? null : new Date(ms).toISOString();
+export function utcTime(ms: number | null): string | null {
+  if (ms === null) return null;
+  if (ms !== last.ms) last = { ms, text: new Date(ms).toISOString() };
+  return last.text;
+}

@@ -3,6 +3,7 @@ import type { CloudCommit, WorkloadView } from '../../adapters/storage/cloud_sto
 import type { WorkloadRow } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { Ref } from '../../runtime/actor.ts';
+import { packRows } from '../../runtime/msgpack.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { EventOutbox, type EventOutboxConfig } from './event_outbox.ts';
 
@@ -50,7 +51,7 @@ export class CommitTeller {
       } else if (shown.view) rows.push(shown.view);
       else removed.push(shown.id);
     }
-    if (rows.length > 0) this.config.views.tell('workloads', { rows });
+    if (rows.length > 0) this.config.views.tell('workloads', { rows: packRows(rows) });
     if (removed.length > 0) this.config.views.tell('workloadsRemoved', { ids: removed });
     for (const [staleSince, ids] of stale) this.config.views.tell('workloadsStale', { ids, staleSince });
   }

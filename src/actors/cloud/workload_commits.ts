@@ -58,6 +58,12 @@ const changesOf = (all: Map<string, ClusterChanges>, clusterId: string): Cluster
   return known;
 };
 
+/** What has no events: a constant, as a start shows every workload. */
+const PLAIN_CHANGES = {
+  staleness: { extent: 'staleness', events: [], saved: [] },
+  view: { extent: 'view', events: [], saved: [] },
+} as const satisfies Record<string, RowChange>;
+
 /** Combines two successive changes of the same workload. */
 const joined = (first: RowChange | undefined, second: RowChange): RowChange =>
   first
@@ -106,7 +112,7 @@ export class WorkloadCommits {
   /** The views of workloads have changed, or only their staleness, but not their records. */
   viewsChanged(clusterId: string, ids: Iterable<string>, extent: 'view' | 'staleness' = 'view'): void {
     const { rows } = changesOf(this.changes, clusterId);
-    for (const id of ids) rows.set(id, joined(rows.get(id), { extent, events: [], saved: [] }));
+    for (const id of ids) rows.set(id, joined(rows.get(id), PLAIN_CHANGES[extent]));
     this.commitSoon();
   }
 

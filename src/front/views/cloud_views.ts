@@ -164,7 +164,7 @@ export class CloudViews {
     for (const id of ids) {
       const collection = this.collectionOf.get(id);
       const entry = collection?.get(id);
-      if (entry) collection?.put({ ...entry, json: withStaleSince(entry.json, staleSince) });
+      if (entry) collection?.putJson(entry, withStaleSince(entry.json, staleSince));
     }
     this.workloadList = null;
   }

@@ -2,6 +2,7 @@
 // start.
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { actor } from '../../runtime/actor.ts';
+import { unpackRows } from '../../runtime/msgpack.ts';
 import type { CloudViews } from './cloud_views.ts';
 
 /** A refused message would be a change that is never shown, and handling one takes almost no time. */
@@ -18,7 +19,7 @@ export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
       available: () => done(views.markAvailable()),
       clusters: ({ rows, all }) => done(views.setClusters(rows, all)),
       clusterRemoved: ({ id }) => done(views.removeCluster(id)),
-      workloads: ({ rows }) => done(views.setWorkloads(rows)),
+      workloads: ({ rows }) => done(views.setWorkloads(unpackRows(rows))),
       workloadsRemoved: ({ ids }) => done(views.removeWorkloads(ids)),
       workloadsStale: ({ ids, staleSince }) => done(views.setStaleSince(ids, staleSince)),
       workloadsRetained: ({ clusterId, ids }) => done(views.retainWorkloads(clusterId, ids)),

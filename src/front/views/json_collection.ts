@@ -40,6 +40,12 @@ export class JsonCollection<E extends JsonEntry> {
     }
   }
 
+  /** Changes only the JSON of an entry. */
+  putJson(entry: E, json: string): void {
+    this.joined = null;
+    entry.json = json;
+  }
+
   remove(id: string): void {
     if (!this.entries.delete(id)) return;
     this.hasRemoved = true;
