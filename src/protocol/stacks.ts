@@ -135,7 +135,7 @@ export interface StackRow extends StoredStack {
 export interface StacksProtocol {
   /** `name`: only that stack, if it exists; null: all. */
   list(message: { name: string | null }): { stacks: StackRow[] };
-  /** The stack of a place, registered if it is new. Fails name_in_use, storage_full. */
+  /** The stack of a place, registered if it is new. Fails name_in_use, daemon_busy, storage_full. */
   claim(message: { claim: StackClaim }): { stack: StoredStack; created: boolean };
   /**
    * Stops and removes all services of the stack, runs its hook `remove`, and forgets it. Fails unknown_stack,

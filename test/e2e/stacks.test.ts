@@ -373,6 +373,28 @@ describe('the hooks of a stack', () => {
     expect((await next.request('GET', '/v1/stacks')).body.stacks).toEqual([]);
   });
 
+  it('begin anew after a removal that the end of the daemon has interrupted', async () => {
+    const { run, daemon, lines, path, goOn } = await withHooks('echo create >> DONE');
+    expect((await run('up')).code).toBe(0);
+    const slow = { name: 'shop--hook-remove', stack: 'shop', port: null, kind: 'task' };
+    const done = join(path, '..', 'done');
+    const cmd = `echo remove >> ${done}; while ! test -e ${done}.go; do sleep 0.05; done`;
+    expect((await daemon.request('POST', '/v1/services', { ...slow, cmd })).status).toBe(201);
+    const removal = run('rm --stack shop');
+    await eventually(() => lines().includes('remove'));
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    expect((await removal).code).not.toBe(0);
+    const next = await daemonOf({ stateDir: daemon.stateDir });
+    expect((await run('up')).stderr).toContain('the hook remove of shop runs');
+    goOn();
+    const hook = async () => (await next.request('GET', '/v1/services/shop--hook-remove')).body.status;
+    await eventually(async () => (await hook()) === 'completed');
+    expect((await run('up')).stderr).toContain('The hook create of shop has run');
+    expect((await run('rm --stack shop')).code).toBe(0);
+    expect(lines()).toEqual(['create', 'remove', 'create', 'remove shop']);
+  });
+
   it('are not repeated when the daemon is killed during one', async () => {
     const hook = 'echo create >> DONE; while ! test -e DONE.go; do sleep 0.05; done';
     const { run, daemon, lines, goOn } = await withHooks(hook);

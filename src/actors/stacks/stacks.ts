@@ -6,6 +6,7 @@ import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import { DependencyOrder, reverseDependencies, walkInOrder } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { ServiceStatus } from '../../protocol/service.ts';
 import {
   HOOKS,
   isHook,
@@ -35,6 +36,9 @@ export interface StacksConfig {
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 /** Claims run one at a time: which name is free depends on all of them. */
 const CLAIMS = 'claims';
+
+/** The statuses of a hook that runs. */
+const UNDER_WAY: readonly ServiceStatus[] = ['starting', 'running', 'stopping'];
 
 /** The failure of the hook `remove`, with what can be done about it. */
 function withForceHint({ code, message, detail }: Failure, stack: string): Failure {
@@ -73,6 +77,7 @@ class Stacks {
       const known = await this.recordOf(claim);
       const name = known?.name ?? claim.name ?? (await this.freeName(claim));
       this.refuseIfRemoving(name);
+      if (known) await this.beginAnew(name);
       const { project, path, worktree, branch } = claim;
       if (known && known.branch === branch) return { stack: known, created: false };
       const stack = { name, project, path, worktree, branch, isNamed: claim.name !== null };
@@ -101,6 +106,21 @@ class Stacks {
     const { members } = await this.registry().ask('members', { group: null, stack: name });
     for (const late of members) await this.removeService(late.name);
     return { services: [...services, ...members.map((late) => late.name)] };
+  }
+
+  /**
+   * Forgets the hooks of a stack whose hook `remove` has completed, although the stack is still there: a removal
+   * was interrupted by the end of the daemon. What `create` made is gone, so both run again. Fails daemon_busy
+   * while that hook still runs.
+   */
+  private async beginAnew(stack: string): Promise<void> {
+    const removal = nameInStack(stack, HOOKS.remove);
+    const { spec } = await this.registry().ask('specOf', { name: removal });
+    if (!spec) return;
+    const { status } = await this.context.ref(serviceAddress(removal)).ask('explain', {});
+    if (UNDER_WAY.includes(status)) throw fail('daemon_busy', `the hook remove of ${stack} runs`);
+    if (status !== 'completed') return;
+    for (const hook of [HOOKS.create, HOOKS.remove]) await this.removeService(nameInStack(stack, hook));
   }
 
   private openToRegistrations(stack: string): void {
