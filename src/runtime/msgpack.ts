@@ -1,5 +1,5 @@
-// Converts values to bytes and back. The only file that knows msgpackr. Objects are written as plain maps, except
-// in rows, which name the keys of their objects once. Every message is self-contained either way, and a key
+// Converts values to bytes and back. The only file that knows msgpackr. Objects are written as plain maps; in
+// rows, the keys of all objects are named once. Every message is self-contained either way, and a key
 // `__proto__` is decoded as the harmless `__proto_`.
 import { Packr } from 'msgpackr';
 

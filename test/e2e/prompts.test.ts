@@ -1,10 +1,12 @@
 // docs/reference.md "Prompt", "Waiting for agents" on the real daemon with real programs.
-import { existsSync, readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { type Daemon, newFolder, startDaemon } from '../kit/daemon.ts';
+import { WebSocket } from 'ws';
+import { type Daemon, eventually, newFolder, startDaemon } from '../kit/daemon.ts';
 import { ownPorts } from '../kit/free_ports.ts';
 import { random } from '../kit/random.ts';
 import { trickyText } from '../kit/tricky_text.ts';
@@ -83,6 +85,36 @@ describe('a prompt', { timeout: 60_000 }, () => {
     expect(taken).toHaveLength(1);
     expect(submitted(file)).toEqual(taken);
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 409]));
+  });
+
+  it('wakes a sleeping agent once, also beside other prompts, a wake and a viewer', async () => {
+    const daemon = await startDaemon({ config: CONFIG });
+    const folder = newFolder();
+    const file = join(folder, 'out');
+    // Its arguments resume a conversation that it does not have.
+    writeFileSync(join(folder, 'claude'), `#!/bin/sh\n${composing(file)}\n`, { mode: 0o755 });
+    const agent = { name: 'bot', cmd: join(folder, 'claude'), agent_type: 'claude' };
+    expect((await daemon.request('POST', '/v1/agents/spinup', agent)).status).toBe(201);
+    const report = { state: 'idle', session_id: 'a-conversation' };
+    const sleep = async () => {
+      await daemon.request('POST', '/v1/agents/bot/state', report);
+      return (await daemon.request('POST', '/v1/agents/bot/sleep')).status === 200;
+    };
+    const texts = ['one', 'two', 'three'];
+    for (const round of ['first', 'second']) {
+      await eventually(sleep);
+      const answers = texts.map((text) => prompt(daemon, 'bot', { text: `${round} ${text}`, queue: true }));
+      const wake = daemon.request('POST', '/v1/agents/bot/wake');
+      const viewer = new WebSocket(`ws://127.0.0.1:${daemon.port}/v1/agents/bot/attach`, 'berth.v1');
+      await once(viewer, 'message');
+      const reports = setInterval(() => void daemon.request('POST', '/v1/agents/bot/state', report), 500);
+      const all = await Promise.all([...answers, wake]).finally(() => clearInterval(reports));
+      expect(all.map(({ status, body }) => [status, body.code])).toEqual(all.map(() => [200, undefined]));
+      viewer.close();
+    }
+    expect(submitted(file).sort()).toEqual(
+      ['first', 'second'].flatMap((round) => texts.map((text) => `${round} ${text}`)).sort(),
+    );
   });
 
   it('is typed at most once when the daemon is killed meanwhile', async () => {

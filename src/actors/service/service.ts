@@ -163,10 +163,15 @@ class SupervisedService implements SupervisedParts {
     return spec.agent ? this.session.sleep(force) : this.door.sleep();
   }
 
-  /** Wakes an agent if it is asleep. Resolves with whether it was. Fails as a start does. */
+  /** Whether an agent has no process now, but is about to get one. */
+  private get isLaunching(): boolean {
+    return this.life.snapshot().state.phase === 'launching';
+  }
+
+  /** Wakes an agent that is asleep, or waits for its start; tells whether it did. Fails as a start does. */
   private async awake(): Promise<boolean> {
     await this.session.settled();
-    if (!this.session.isAsleep) return false;
+    if (!this.session.isAsleep && !this.isLaunching) return false;
     await this.start({ timeoutMs: null, wait: false, join: true, wake: true });
     return true;
   }
@@ -234,14 +239,14 @@ class SupervisedService implements SupervisedParts {
 
   attach({ viewer, observes = false }: MessageOf<TerminalProtocol, 'attach'>): null | Promise<null> {
     if (this.command) return this.command.attach(viewer);
-    if (!observes && (this.session.isAsleep || this.session.isFallingAsleep))
+    if (!observes && (this.session.isAsleep || this.session.isFallingAsleep || this.isLaunching))
       return this.awake().then(() => this.attach({ viewer, observes }));
     const [run, size] = this.requests.live();
     this.terminal.attach(viewer, run.id, size, observes);
     return null;
   }
 
-  /** Types a prompt. If the agent is asleep, wakes it and waits until it is idle. */
+  /** Types a prompt. If the agent is asleep or starting, waits until it runs and is idle. */
   async prompt(message: PromptMessage): Promise<PromptReply> {
     const isWoken = await this.awake();
     return this.requests.prompts.prompt(isWoken ? { ...message, queue: true } : message);

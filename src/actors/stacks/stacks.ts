@@ -109,9 +109,9 @@ class Stacks {
   }
 
   /**
-   * Forgets the hooks of a stack whose hook `remove` has completed, although the stack is still there: a removal
-   * was interrupted by the end of the daemon. What `create` made is gone, so both run again. Fails daemon_busy
-   * while that hook still runs.
+   * Forgets the hooks of a stack that is still there although its hook `remove` has completed: the end of the
+   * daemon interrupted its removal. What `create` made is gone, so both run again. Fails daemon_busy while
+   * `remove` still runs.
    */
   private async beginAnew(stack: string): Promise<void> {
     const removal = nameInStack(stack, HOOKS.remove);

@@ -5,6 +5,7 @@ import { serviceAddress } from '../../../protocol/address.ts';
 import type { AgentStatus } from '../../../protocol/agent_state.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { agentHostname, gatewayUrlOf, localhostUrl } from '../../../protocol/names.ts';
+import type { ServiceStatus } from '../../../protocol/service.ts';
 import { localTime } from '../../../protocol/timestamps.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import { SESSION } from '../../../settings/agent_limits.ts';
@@ -25,11 +26,14 @@ function findAgent(app: AppContext, name: string): SpecRow {
   return spec;
 }
 
-/** Throws unknown_agent, and not_running for an agent without a process, unless it sleeps. */
+/** The statuses of an agent that has no process yet, but is about to get one. */
+const WITHOUT_PROCESS: readonly (ServiceStatus | undefined)[] = ['sleeping', 'starting'];
+
+/** Throws unknown_agent, and not_running for an agent without a process, unless it sleeps or starts. */
 function findRunning(app: AppContext, name: string): void {
   findAgent(app, name);
   const state = app.views.state(name);
-  if (!state?.process && state?.status !== 'sleeping')
+  if (!state?.process && !WITHOUT_PROCESS.includes(state?.status))
     throw fail('not_running', `the agent ${name} does not run`);
 }
 
