@@ -10,6 +10,9 @@ import type { ErrorCode, FailureDetail } from './errors.ts';
 export const OPERATION_STATES = ['asked', 'done', 'failed'] as const;
 export type OperationState = (typeof OPERATION_STATES)[number];
 
+/** The reason of an operation whose response the end of the daemon prevented. */
+export const CUT_OFF = 'the daemon ended before it had answered';
+
 export interface OperationFailure extends FailureDetail {
   code: ErrorCode;
   message: string;

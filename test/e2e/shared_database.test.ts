@@ -262,6 +262,24 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect(first.stderr()).toContain('this replica has lost the lease of the shared database');
   });
 
+  it('hand over at SIGTERM without waiting for a pod that a client waits for', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    const second = await startServer(team);
+    const id = await addWorkload(first, 'slow');
+    expect((await ask(first, 'POST', `/k8s/workloads/${id}/sleep`)).status).toBe(200);
+    const waiting = ask(first, 'POST', `/k8s/workloads/${id}/wake?wait=true`);
+    await eventually(() => double.get('Deployment', 'web', 'slow').spec.replicas === 3);
+    first.signal('SIGTERM');
+    // Without that, the response would be that of a server that waited for its requests in vain.
+    expect(await waiting).toMatchObject({
+      status: 503,
+      body: { message: 'the server ended before Deployment web/slow had a Ready pod' },
+    });
+    await untilHeld(second);
+    expect((await first.exited).code).toBe(0);
+  });
+
   it('refuse a late change once the next lease holder has reported that it was not made', async () => {
     const team = await newTeam();
     const first = await startServer(team);

@@ -2,11 +2,12 @@
 // the store; what was under way when the daemon ended is looked up in the clusters.
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { CloudEventsProtocol } from '../../protocol/cloud_events.ts';
-import type {
-  CloudOperationsProtocol,
-  OperationRequest,
-  OperationResult,
-  StoredOperation,
+import {
+  type CloudOperationsProtocol,
+  CUT_OFF,
+  type OperationRequest,
+  type OperationResult,
+  type StoredOperation,
 } from '../../protocol/cloud_operations.ts';
 import { ERRORS, fail } from '../../protocol/errors.ts';
 import { newUlid } from '../../protocol/ulid.ts';
@@ -22,7 +23,7 @@ import {
 import { type Deferred, deferred } from '../../runtime/deferred.ts';
 import { CLOUD_OPERATIONS } from '../../settings/cloud_limits.ts';
 import { THREADS } from '../../settings/limits.ts';
-import { CUT_OFF, cutOffEvent, endEvent } from './operation_events.ts';
+import { cutOffEvent, endEvent } from './operation_events.ts';
 
 export interface CloudOperationsConfig {
   store: CloudStore;

@@ -1,10 +1,8 @@
 // The events that report how operations ended: docs/reference.md "Operations and retries".
 import type { NewCloudEvent } from '../../protocol/cloud_events.ts';
-import type { StoredOperation } from '../../protocol/cloud_operations.ts';
+import { CUT_OFF, type StoredOperation } from '../../protocol/cloud_operations.ts';
 
 const MAX_REASON_LENGTH = 1_000;
-/** The reason of an operation whose response a kill prevented. */
-export const CUT_OFF = 'the daemon ended before it had answered';
 
 /** The event of the end of an operation. */
 export function endEvent(row: StoredOperation): NewCloudEvent {

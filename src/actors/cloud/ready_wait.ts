@@ -39,6 +39,10 @@ class ChangeWaiters {
   notify(id: string): void {
     for (const finish of [...(this.waiting.get(id) ?? [])]) finish();
   }
+
+  notifyAll(): void {
+    for (const id of [...this.waiting.keys()]) this.notify(id);
+  }
 }
 
 export interface ReadyWaitOptions {
@@ -55,6 +59,7 @@ export interface ReadyWaitOptions {
 export class ReadyWait {
   private readonly options: ReadyWaitOptions;
   private readonly changes: ChangeWaiters;
+  private isEnded = false;
 
   constructor(options: ReadyWaitOptions) {
     this.options = options;
@@ -65,15 +70,23 @@ export class ReadyWait {
     this.changes.notify(id);
   }
 
+  /** Ends every wait, now and later: the server shuts down. */
+  end(): void {
+    this.isEnded = true;
+    this.changes.notifyAll();
+  }
+
   /**
-   * Resolves when a pod is Ready. Fails unknown_workload, or ready_timeout with the reasons the pods are not
-   * ready.
+   * Resolves when a pod is Ready. Fails unknown_workload, ready_timeout with the reasons the pods are not ready,
+   * or daemon_busy when the server shuts down.
    */
   async untilReady(id: string, ms: number): Promise<void> {
     const { clock, get, call, refresh } = this.options;
     const end = clock.monotonic() + ms;
     for (let isFirst = true; get(id).seen.replicas > 0; isFirst = false) {
       const { clusterId, seen } = get(id);
+      if (this.isEnded)
+        throw fail('daemon_busy', `the server ended before ${targetName(seen)} had a Ready pod`);
       const leftMs = Math.max(0, end - clock.monotonic());
       const { changed, cancel } = this.changes.next(id, Math.min(READY_CHECK_MS, leftMs));
       const isUp = await tolerateFailure(

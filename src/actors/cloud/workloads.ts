@@ -187,6 +187,16 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     return { replicas };
   }
 
+  async untilReady({ id, waitMs }: MessageOf<WorkloadsProtocol, 'untilReady'>): Promise<null> {
+    await this.readyWait.untilReady(id, waitMs);
+    return null;
+  }
+
+  endWaits(): null {
+    this.readyWait.end();
+    return null;
+  }
+
   outcome({ id, operation }: MessageOf<WorkloadsProtocol, 'outcome'>): Promise<{ replicas: number | null }> {
     return this.scale.outcome(id, operation);
   }
@@ -361,6 +371,8 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     renew: ({ clusterId }) => context.replyLater(workloads.renew(clusterId)),
     sleep: (message) => context.replyLater(workloads.sleep(message)),
     wake: (message) => context.replyLater(workloads.wake(message)),
+    untilReady: (message) => context.replyLater(workloads.untilReady(message)),
+    endWaits: () => workloads.endWaits(),
     outcome: (message) => context.replyLater(workloads.outcome(message)),
     tetherChanged: (message) => workloads.tetherChanged(message),
     changeMany: (message) => context.replyLater(workloads.changeMany(message)),

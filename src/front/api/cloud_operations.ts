@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { BulkAnswer, BulkInput } from '../../api/workloads_shapes.ts';
 import { type CloudSubject, NO_SUBJECT } from '../../protocol/cloud_events.ts';
-import type { OperationResult } from '../../protocol/cloud_operations.ts';
+import { CUT_OFF, type OperationResult } from '../../protocol/cloud_operations.ts';
 import type { ClusterChange } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Principal } from '../../protocol/grants.ts';
@@ -15,6 +15,7 @@ import type { AppContext } from './app_context.ts';
 import type { RequestContext } from './handler.ts';
 import { failureOfTable } from './reply.ts';
 import type { RouteOf } from './routes.ts';
+import { waitAfterWake } from './wake_wait.ts';
 
 /** The header Idempotency-Key. */
 interface OperationKey {
@@ -138,6 +139,12 @@ function addHeader(request: RequestContext, name: string, value: string): void {
   request.errorHeaders = [...request.errorHeaders, name, value];
 }
 
+/** What an operation still waits for if the daemon ended after the change and before the answer. */
+const REMAINING_WAITS: Readonly<Record<string, (request: RequestContext) => Promise<void>>> = {
+  wakeWorkload: ({ app, key, query }) =>
+    waitAfterWake(app, key, query as Parameters<typeof waitAfterWake>[2]),
+};
+
 /** Repeats the earlier answer or error of an operation. */
 function replay({ answer, failure }: OperationResult, request: RequestContext): Uint8Array {
   addHeader(request, 'Idempotent-Replayed', 'true');
@@ -170,7 +177,10 @@ export async function runOperation(
     { deadlineMs: CLOUD.bulkTimeoutMs },
   );
   addHeader(request, 'Berth-Operation', id);
-  if (!run && result) return replay(result, request);
+  if (!run && result) {
+    if (result.reason === CUT_OFF) await REMAINING_WAITS[route.id]?.(request);
+    return replay(result, request);
+  }
   request.operationId = id;
   const end = await endOf(route, request, work);
   // The names of what was created are known only now.

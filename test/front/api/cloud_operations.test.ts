@@ -1,6 +1,9 @@
 // Operations and events of the cloud as clients see them: the real front, actors and store over the double.
 import { describe, expect, it } from 'vitest';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
+import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import { type CloudOperationsProtocol, CUT_OFF } from '../../../src/protocol/cloud_operations.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
 import { CLOUD_EVENTS } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 import { auditOf, type Cloud, cloud, eventually } from '../../kit/cloud.ts';
@@ -128,6 +131,33 @@ describe('an Idempotency-Key', () => {
       action ? [result] : [],
     );
     expect(results).toEqual(['unknown_workload', 'cluster_denied', 'ok']);
+  });
+
+  it('waits for a Ready pod when the daemon ended between the wake and its response', async () => {
+    const front = await startFront({ cloud: cloudFront({ token: 'secret', views: new CloudViews() }) });
+    const result = { answer: '{"replicas":3}', failure: null, reason: CUT_OFF };
+    await front.stand<CloudOperationsProtocol>('operations', {
+      begin: () => ({ id: 'OP', run: false, result }),
+    });
+    const waits: unknown[] = [];
+    const ready = deferred<null>();
+    await front.stand<WorkloadsProtocol>('workloads', {
+      untilReady: (message) => {
+        waits.push(message);
+        return ready.promise;
+      },
+    });
+    const headers = { ...TOKEN, 'Idempotency-Key': 'one' };
+    let isAnswered = false;
+    const wake = (query: string) => front.request('POST', `/k8s/workloads/W1/wake${query}`, { headers });
+    const waiting = wake('?wait=true&timeout=7000').finally(() => {
+      isAnswered = true;
+    });
+    expect((await wake('')).body).toEqual({ replicas: 3 });
+    await eventually(() => waits.length > 0);
+    expect([waits, isAnswered]).toEqual([[{ id: 'W1', waitMs: 7_000 }], false]);
+    ready.resolve(null);
+    expect((await waiting).body).toEqual({ replicas: 3 });
   });
 
   it('is optional, and a dry run is no operation', async () => {

@@ -12,6 +12,7 @@ import type { AppContext } from '../app_context.ts';
 import { assertCluster } from '../cloud_rights.ts';
 import type { HandlersOf, RequestContext } from '../handler.ts';
 import { withNextPage } from '../page_link.ts';
+import { wakeWaitMs } from '../wake_wait.ts';
 
 type ListRequest = Parameters<HandlersOf<typeof workloads>['list']>[0];
 
@@ -77,7 +78,7 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
   },
 
   wake: ({ app, key: id, query, principal, operationId: operation }) => {
-    const waitMs = query.wait ? (query.timeout ?? CLOUD.defaultWakeWaitMs) : null;
+    const waitMs = wakeWaitMs(query);
     const deadlineMs = CLOUD.scaleTimeoutMs + (waitMs ?? 0);
     return workloadsOf(app).ask(
       'wake',
