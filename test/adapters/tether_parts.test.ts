@@ -1,5 +1,6 @@
 // The small parts of a tether: whether a client has left, the state of pods, and a node's messages.
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -69,18 +70,14 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
     let near: Socket | null = null;
     const server = createServer((socket) => {
       near = socket.on('error', () => undefined).resume();
+      afterThisTest(() => void socket.destroy());
     });
     await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
     afterThisTest(() => void server.close());
-    const child = spawn('sleep', ['60'], {
-      stdio: [
-        await new Promise<Socket>((resolve) => {
-          const socket = connect(port, '127.0.0.1', () => resolve(socket));
-        }),
-        'ignore',
-        'ignore',
-      ],
-    });
+    const inherited = connect(port, '127.0.0.1');
+    afterThisTest(() => void inherited.destroy());
+    await once(inherited, 'connect');
+    const child = spawn('sleep', ['60'], { stdio: [inherited, 'ignore', 'ignore'] });
     afterThisTest(() => void child.kill());
     expect(peers.isPeerGone(await eventually(() => near))).toBe(false);
   });
