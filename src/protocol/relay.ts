@@ -27,7 +27,7 @@ export interface RelayProtocol {
     until: number;
     port: number | null;
   };
-  /** Forwards connections to the relay at `target`; null: carries them itself. */
+  /** Forwards connections to the relay at `target`, and ends its own; null: carries them itself. */
   passOn(message: { target: { host: string; port: number } | null }): null;
   /** From tethers, sent as to each tether of the workload. */
   workloadSleeping(message: { workloadId: string; isSleeping: boolean }): null;

@@ -134,6 +134,8 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
       return { ...newTicket(config.cloudToken, clock.now(), holder), port };
     },
     passOn({ target }) {
+      // Nothing here knows any more what their holders may do, or where the workloads' pods are.
+      if (target !== null && other === null) server?.endOwn('another Berth has the clusters now');
       other = target;
       return null;
     },

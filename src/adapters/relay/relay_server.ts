@@ -42,6 +42,8 @@ export interface RelayServer {
   streamsOf(subject: string): number;
   /** Ends the connections of holders who have a grant by `subject`. */
   end(subject: string): void;
+  /** Ends the connections that it carries itself, and none that it passes on. */
+  endOwn(reason: string): void;
   /** Ends every connection; resolves when the port is free again. */
   close(): Promise<void>;
 }
@@ -262,6 +264,9 @@ export async function listenForRelays(options: RelayServerOptions): Promise<Rela
       for (const [connection, { holder }] of connections)
         if (holder?.subjects.includes(subject))
           connection.close('the rights of this connection have changed');
+    },
+    endOwn: (reason) => {
+      for (const connection of connections.keys()) connection.close(reason);
     },
     close: () =>
       new Promise((resolve) => {

@@ -130,3 +130,19 @@ it('a relay refuses a ticket from before the rights of its holder changed', asyn
   await clock.advance(1);
   await dial(anna);
 });
+
+it('a relay ends what it carries when another Berth gets the clusters, so that no revocation is missed', async () => {
+  const holder = { subjects: ['token:ci'], expiresAt: null };
+  const { mux, actor, workloads, dial } = await relay({ holder });
+  workloads.answer({
+    tetherTarget: () => {
+      throw fail('daemon_busy', 'connections wait until it is not');
+    },
+  });
+  const { found } = opened(mux, {});
+  await actor.ask('passOn', { target: null });
+  expect(found.end).toBe('');
+  await actor.ask('passOn', { target: { host: '127.0.0.1', port: 1 } });
+  await eventually(() => found.end !== '');
+  await expect(dial(holder)).rejects.toThrow();
+});
