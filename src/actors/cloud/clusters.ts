@@ -161,6 +161,7 @@ class Clusters {
       const next = tokenRenewal(token);
       if (!next) throw fail('cluster_unreachable', 'the new token has no subject or no expiry time');
       const checked = { access, credentialEndsAt: credentialEnd(access.credential), renewal: next };
+      this.health.noteRenewal(id, null);
       await this.save({ ...row, ...this.storedAccess(id, checked) });
       await this.renew(id);
       return true;
