@@ -18,6 +18,8 @@ interface Entry {
   readonly spec: ScheduleSpec;
   readonly times: Timetable;
   stored: StoredSchedule;
+  /** The slot that `next` follows; null: none is known. */
+  after: number | null;
   /** Epoch milliseconds; null: no further time. */
   next: number | null;
   isBusy: boolean;
@@ -55,7 +57,8 @@ class Schedules {
     const isNew = before?.schedule !== text;
     const slot = this.context.clock.now();
     const stored = isNew ? { schedule: text, slot, asked: null, skipped: 0 } : before;
-    const entry = { name, spec: schedule, times: timetableOf(schedule), stored, next: null, isBusy: false };
+    const times = timetableOf(schedule);
+    const entry = { name, spec: schedule, times, stored, after: null, next: null, isBusy: false };
     if (!isNew && this.entries.has(name)) return null;
     this.entries.set(name, entry);
     if (isNew) await this.save(entry, stored);
@@ -81,14 +84,16 @@ class Schedules {
     // The clock was set back by more than a correction: the times until the old one are times again.
     if (stored.slot - now > SCHEDULE.setBackMs) entry.stored = { ...stored, slot: now, asked: null };
     const { slot, asked } = entry.stored;
-    const due = times.lastDue(slot, now);
+    // Times are slow to find in a time zone, and most looks come long before the next one.
+    const next = entry.after === slot ? entry.next : times.next(slot);
+    const due = next !== null && next <= now ? times.lastDue(slot, now) : null;
     if (due !== null && (spec.catchUp || due === asked || now - due <= SCHEDULE.lateMs)) {
       this.inBackground(this.run(entry, due));
       return;
     }
     if (due !== null) this.inBackground(this.save(entry, { ...entry.stored, slot: due, asked: null }));
-    const next = times.next(due ?? slot);
-    this.show(entry, next);
+    entry.after = due ?? slot;
+    this.show(entry, due === null ? next : times.next(due));
   }
 
   /** Runs the task for the time `due`. */
