@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { NO_SUBJECT } from '../../../src/protocol/cloud_events.ts';
 import type { OperationRequest, OperationResult } from '../../../src/protocol/cloud_operations.ts';
-import { CLOUD_OPERATIONS } from '../../../src/settings/cloud_limits.ts';
-import { realTime, tempDir } from '../../kit/actors.ts';
+import { CLOUD_EVENTS, CLOUD_OPERATIONS } from '../../../src/settings/cloud_limits.ts';
+import { realTime, tempDir, virtualClock } from '../../kit/actors.ts';
 import { auditOf, type Cloud, cloud, doubleWith, eventually, openCloudStore } from '../../kit/cloud.ts';
 import type { Json } from '../../kit/kube_double.ts';
 import { fillDisk, smallDisk } from '../../kit/small_disk.ts';
@@ -119,7 +119,8 @@ it('the end of an operation that a kill kept from the journal is journaled once'
 it('the ends of operations on a full disk are journaled once, when there is room', async ({ skip }) => {
   const disk = smallDisk('256k');
   if (disk === undefined) return skip('no right to mount a small file system');
-  const here = await cloud({ shared: openCloudStore(tempDir()).cloudStore, folder: disk });
+  const clock = virtualClock();
+  const here = await cloud({ clock, shared: openCloudStore(tempDir()).cloudStore, folder: disk });
   const filler = join(disk, 'filler');
   fillDisk(filler);
   const ids: string[] = [];
@@ -129,6 +130,7 @@ it('the ends of operations on a full disk are journaled once, when there is room
     ids.push(id);
   }
   rmSync(filler);
+  await clock.advance(CLOUD_EVENTS.retryMs);
   await eventually(async () => (await ends(here)).length >= ids.length);
   // One more, with which earlier ones would be written again.
   const { id } = await begin(here);
