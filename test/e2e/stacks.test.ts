@@ -190,7 +190,10 @@ it('a project that is renamed has the stack of its new name, and hears of the on
   mkdirSync(path);
   const file = join(path, 'berth.yaml');
   const write = (name: string, rest = ''): void =>
-    writeFileSync(file, `name: ${name}\nservices:\n  a: { cmd: exec sleep 1000, port: null }\n${rest}`);
+    writeFileSync(
+      file,
+      `name: ${name}\nservices:\n  a: { cmd: exec sleep 1000, port: null, ready: { exec: "true" } }\n${rest}`,
+    );
   const env = cleanEnv(home, { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
   const run = (line: string): Promise<Ran> => berth(line.split(' '), { cwd: path, env });
   const all = async () => (await run('ps -A -q')).stdout.split('\n').filter(Boolean);
@@ -233,7 +236,7 @@ it('a project that is renamed has the stack of its new name, and hears of the on
 /** A database of another protocol that may sleep, a worker without a port, and what knows of both. */
 const NEIGHBOURS = `services:
   db: { cmd: ${JSON.stringify(SERVER)}, port: auto, protocol: tcp, ready: tcp, sleep: { after_minutes: 60 } }
-  queue: { cmd: exec sleep 1000, port: null }
+  queue: { cmd: exec sleep 1000, port: null, ready: { exec: "true" } }
   web:
     cmd: ${JSON.stringify(SERVER)}
     ready: /
@@ -274,7 +277,7 @@ describe('the hooks of a stack', () => {
       writeFileSync(
         join(path, 'berth.yaml'),
         `hooks:\n  create: ${JSON.stringify(hook)}\n  remove: 'echo remove $\{slug} >> ${done}'\n` +
-          `services:\n  web: { cmd: ${JSON.stringify('exec sleep 1000')}, port: null }\n`,
+          `services:\n  web: { cmd: exec sleep 1000, port: null, ready: { exec: "true" } }\n`,
       );
     write(create.replaceAll('DONE', done));
     const env = cleanEnv(home, { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });

@@ -35,9 +35,11 @@ it('the environment of a service is that of the shell of `up`, is kept secret, a
   const common = { BERTH_PORT: '0', BERTH_CONFIG: join(home, 'config.toml') };
   const first = cleanEnv(home, { ...common, PATH: `${bin}:${process.env['PATH']}`, AWS_PROFILE: SECRET });
   const second = cleanEnv(home, common);
-  const shop = makeProject(home, 'shop', 'services:\n  tool: { cmd: mytool, port: null }\n');
-  const other = makeProject(home, 'other', 'services:\n  tool: { cmd: mytool, port: null }\n');
-  const show = '  show: { cmd: "env; exec sleep 1000", port: null }\n';
+  // `up` watches what has no ready-check for two seconds.
+  const tool = 'services:\n  tool: { cmd: mytool, port: null, ready: { log: "^[0-9]+ [0-9]+$" } }\n';
+  const shop = makeProject(home, 'shop', tool);
+  const other = makeProject(home, 'other', tool);
+  const show = '  show: { cmd: "env; echo all; exec sleep 1000", port: null, ready: { log: "^all$" } }\n';
   const opted = makeProject(home, 'opted', `environment: daemon\nservices:\n${show}`);
   const run = (cwd: string, env: Record<string, string>, line: string) =>
     berth(line.split(' '), { cwd, env });

@@ -9,7 +9,7 @@ it('berth sleep and wake of a group show the short names, and of a service witho
   const daemon = await daemonOf();
   const cwd = folder();
   const web = { cmd: SERVER, port: 'auto', ready: 'tcp', sleep: { after: '15m' } };
-  const plain = { cmd: 'exec sleep 100', port: null };
+  const plain = { cmd: 'exec sleep 100', port: null, ready: { exec: 'true' } };
   writeFileSync(`${cwd}/berth.yaml`, JSON.stringify({ name: 'shop', services: { web, plain } }));
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
   const run = (line: string) => berth(line.split(' '), { cwd, env });

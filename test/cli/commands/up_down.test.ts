@@ -71,10 +71,13 @@ async function project(text: string, daemon?: Daemon): Promise<Project> {
   };
 }
 
-const service = (name: string, more = '', cmd = SERVER): string =>
-  `  ${name}:
+/** With a ready-check if it is a server: `up` watches what has none for two seconds. */
+const service = (name: string, more = '', cmd = SERVER): string => {
+  const ready = cmd === SERVER && !more.includes('ready:') ? '    ready: tcp\n' : '';
+  return `  ${name}:
     cmd: ${JSON.stringify(cmd)}
-${more}`;
+${ready}${more}`;
+};
 
 describe('up --dry-run', () => {
   it('prints what up would do, and does nothing', async () => {
@@ -166,7 +169,7 @@ describe('up', () => {
       text(
         '    group: site\n    restart: on-failure\n',
         '    env: { A: 1 }\n    stop: { grace: 1s }\n',
-        '    ready: tcp\n',
+        '    ready: /\n',
       ),
     );
     const calm = await run('up');
@@ -182,24 +185,22 @@ describe('up', () => {
       text(
         '    group: site\n    restart: on-failure\n',
         '    env: { A: 2 }\n    stop: { grace: 2s }\n',
-        '    ready: tcp\n',
+        '    ready: /\n',
       ),
     );
     const env = await run('up');
-    expect(env.stdout).toMatch(/✓ api has changed and was restarted: started \(no ready-check\)/);
+    expect(env.stdout).toMatch(/✓ api has changed and was restarted at http/);
     const after = await pids();
     expect(after['api']).not.toBe(before['api']);
     expect([after['web'], after['db']]).toEqual([before['web'], before['db']]);
 
     // A changed command.
     const [web, api] = [
-      '    group: site\n    restart: on-failure\n',
+      '    ready: tcp\n    group: site\n    restart: on-failure\n',
       '    env: { A: 2 }\n    stop: { grace: 2s }\n',
     ];
     const other = SERVER.replace('"hi"', '"ho"');
-    write(
-      `services:\n${service('web', web, other)}${service('api', api)}${service('db', '    ready: tcp\n')}`,
-    );
+    write(`services:\n${service('web', web, other)}${service('api', api)}${service('db', '    ready: /\n')}`);
     const [, changed] = /✓ (\w+) has changed/.exec((await run('up')).stdout) ?? [];
     expect(changed).toBe('web');
     expect((await pids())['db']).toBe(before['db']);
@@ -291,7 +292,7 @@ describe('up', () => {
     expect(ran.stderr).toContain('✗ db: ');
     expect(ran.stderr).toContain('no disk');
     expect(ran.stderr).toContain('✗ web: not started: it needs db');
-    expect(ran.stdout).toMatch(/^✓ docs started \(no ready-check\), pid/);
+    expect(ran.stdout).toMatch(/^✓ docs is running at /);
     expect((await get('web')).status).toBe('stopped');
   });
 
@@ -315,7 +316,7 @@ describe('up', () => {
 
   it('takes a service without a ready-check that falls asleep while it looks at it for started', async () => {
     const text = 'services:\n  web:\n    cmd: exec sleep 1000\n    port: auto\n    sleep: {after: 1h}\n';
-    const { run, get, daemon } = await project(`${text}${service('docs')}`);
+    const { run, get, daemon } = await project(`${text}${service('docs', '', 'exec sleep 1000')}`);
     let asleep: Promise<unknown> | undefined;
     const ran = await run('up', {}, (shown) => {
       if (shown.includes('✓ web started'))
@@ -348,9 +349,9 @@ describe('up', () => {
     );
     const ran = await run('up');
     expect(ran).toMatchObject({ code: 2, stdout: '' });
-    expect(ran.stderr).toContain('berth.yaml:6:5: services.api.prot: unknown key; did you mean port?');
+    expect(ran.stderr).toContain('berth.yaml:7:5: services.api.prot: unknown key; did you mean port?');
     expect(ran.stderr).toContain(
-      'berth.yaml:7:11: services.api.port: must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none',
+      'berth.yaml:8:11: services.api.port: must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none',
     );
     expect(await pids()).toEqual({});
   });
