@@ -6,19 +6,23 @@ import {
   constants,
   lstatSync,
   mkdtempSync,
+  open,
   openSync,
   readdirSync,
   rmdirSync,
   rmSync,
 } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { mayBeAlive } from '../../adapters/process/process_table.ts';
+
+/** A plain descriptor: garbage collection closes that of a `FileHandle`. */
+const openFile = promisify(open);
 
 const STREAMS = [
   { name: 'stdin', fd: 0, sign: '<' },
@@ -44,24 +48,17 @@ export interface RedirectedStreams {
   end(ms: number): Promise<void>;
 }
 
-/** Opens a FIFO once its other end is open, without blocking the event loop. */
+/**
+ * Opens a FIFO once its other end is open, without blocking the event loop. A FIFO opened again would not report
+ * the end of a writer that has gone meanwhile.
+ */
 async function socketOf(path: string, isInput: boolean): Promise<Socket> {
-  const handle = await open(path, isInput ? 'w' : 'r');
-  // Garbage collection of the handle closes its descriptor. Opening the FIFO again does not wait.
-  const mode = isInput ? constants.O_WRONLY : constants.O_RDONLY;
-  try {
-    const fd = openSync(path, mode | constants.O_NONBLOCK);
-    return new Socket({ fd, readable: !isInput, writable: isInput });
-  } finally {
-    await handle.close();
-  }
+  const fd = await openFile(path, isInput ? 'w' : 'r');
+  return new Socket({ fd, readable: !isInput, writable: isInput });
 }
 
-/** Includes ENXIO: the reader closed the FIFO before the writer opened it. */
 const isBrokenPipe = (error: unknown): boolean =>
-  ['EPIPE', 'ENXIO', 'ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET'].includes(
-    (error as NodeJS.ErrnoException).code ?? '',
-  );
+  ['EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET'].includes((error as NodeJS.ErrnoException).code ?? '');
 
 /** Removes the FIFOs of commands that were killed before they could. */
 function removeLeftFolders(): void {
