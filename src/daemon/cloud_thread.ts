@@ -11,6 +11,7 @@ import type { RemoteBerth } from '../client/remote_berth.ts';
 import type { Node } from '../runtime/actor.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
+import { endThread } from './end_thread.ts';
 import { historyIn, startCloud, startEvents, vaultOf } from './start_cloud.ts';
 import type { ThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
@@ -66,6 +67,19 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   await startCloud(node, data, { store, openHistory, vault, self, assertMayChange: () => undefined });
 }
 
-/** The life of the thread: see `runThread`. */
-export const runCloudThread = (): Promise<void> =>
-  runThread((node, data) => setupCloud(node, data as ThreadData), reportCrash);
+/**
+ * The life of the thread: see `runThread`. With a shared database, it ends with an actor that has crashed too
+ * often, such as when the database refused its changes: that releases the lease.
+ */
+export function runCloudThread(): Promise<void> {
+  let isShared = false;
+  const setup = (node: Node, given: unknown): Promise<void> => {
+    const data = given as ThreadData;
+    isShared = data.cloud.databaseUrl !== '';
+    return setupCloud(node, data);
+  };
+  return runThread(setup, (address, error, ended) => {
+    reportCrash(address, error, ended);
+    if (ended && isShared) endThread(`${address} has failed too often, so this replica starts again`);
+  });
+}

@@ -15,6 +15,7 @@ import { deferred } from '../runtime/deferred.ts';
 import { DATABASE } from '../settings/cloud_limits.ts';
 import { type DatabaseAddress, readDatabaseUrl } from '../settings/database_url.ts';
 import { report } from './daemon_log.ts';
+import { endThread } from './end_thread.ts';
 import { startCloud, vaultOf } from './start_cloud.ts';
 import type { ThreadData } from './thread_data.ts';
 
@@ -23,17 +24,6 @@ const NO_FENCE: HeldLease = {
   isValid: () => true,
   onFenced: () => undefined,
 };
-
-/**
- * Ends the thread, which starts again from nothing, because what it holds in memory may no longer be current.
- */
-function endThread(reason: string): void {
-  const error = new Error(reason);
-  error.stack = reason;
-  queueMicrotask(() => {
-    throw error;
-  });
-}
 
 class SharedCloud {
   /** Resolves when it is known whether this Berth runs the cloud part. */

@@ -280,6 +280,25 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect((await first.exited).code).toBe(0);
   });
 
+  it('continue after the database has refused changes for a while', async () => {
+    const team = await newTeam();
+    const servers = [await startServer(team), await startServer(team)] as const;
+    const id = await addWorkload(servers[0], 'refused');
+    await must(postgres).run(team.url, 'ALTER TABLE berth.outbox RENAME TO elsewhere');
+    let replicas = 3;
+    await eventually(async () => {
+      replicas += 1;
+      double.change('Deployment', 'web', 'refused', (object) => {
+        object.spec.replicas = replicas;
+      });
+      return /has failed too often, so this replica starts again/.test(servers[0].stderr());
+    });
+    await must(postgres).run(team.url, 'ALTER TABLE berth.elsewhere RENAME TO outbox');
+    for (const server of servers)
+      expect((await change(server, `/k8s/workloads/${id}/sleep`, 'night')).status).toBe(200);
+    expect(double.get('Deployment', 'web', 'refused').spec.replicas).toBe(0);
+  });
+
   it('refuse a late change once the next lease holder has reported that it was not made', async () => {
     const team = await newTeam();
     const first = await startServer(team);

@@ -77,8 +77,8 @@ export class ReadyWait {
   }
 
   /**
-   * Resolves when a pod is Ready. Fails unknown_workload, ready_timeout with the reasons the pods are not ready,
-   * or daemon_busy when the server shuts down.
+   * Resolves when a pod is Ready. Fails unknown_workload; ready_timeout with the reasons the pods are not
+   * ready; daemon_busy when the server shuts down.
    */
   async untilReady(id: string, ms: number): Promise<void> {
     const { clock, get, call, refresh } = this.options;

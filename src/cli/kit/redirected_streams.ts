@@ -49,8 +49,8 @@ export interface RedirectedStreams {
 }
 
 /**
- * Opens a FIFO once its other end is open, without blocking the event loop. A FIFO opened again would not report
- * the end of a writer that has gone meanwhile.
+ * Opens a FIFO once its other end is open, without blocking the event loop. If it were opened again, the end
+ * of a writer that has gone meanwhile would not be reported.
  */
 async function socketOf(path: string, isInput: boolean): Promise<Socket> {
   const fd = await openFile(path, isInput ? 'w' : 'r');
