@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync, writeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pty from 'node-pty';
 import { expect, it } from 'vitest';
@@ -18,14 +17,17 @@ async function setting() {
   const daemon = await daemonOf();
   const cwd = folder();
   const home = folder();
-  const env = cleanEnv(home, { BERTH_STATE_DIR: daemon.stateDir, MINE: 'of the shell' });
+  const temporary = folder();
+  const env = cleanEnv(home, {
+    BERTH_STATE_DIR: daemon.stateDir,
+    TMPDIR: temporary,
+    MINE: 'of the shell',
+  });
   await daemon.request('POST', '/v1/services', { name: 'db', port: null, cmd: 'x', cwd, env: { SECRET } });
   const run = (args: string[], input?: string) =>
     berth(['run', ...args], { cwd: home, env, ...(input === undefined ? {} : { input }) });
-  return { daemon, cwd, home, env, run };
+  return { daemon, cwd, home, env, run, left: () => readdirSync(temporary) };
 }
-
-const left = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('berth-run-'));
 
 async function isQuiet(daemon: Daemon): Promise<void> {
   const logs = join(daemon.stateDir, 'logs');
@@ -33,8 +35,7 @@ async function isQuiet(daemon: Daemon): Promise<void> {
 }
 
 it('berth run runs in the environment and folder of a service, and passes on output and exit code', async () => {
-  const { cwd, daemon, home, run } = await setting();
-  const before = left();
+  const { cwd, daemon, home, run, left } = await setting();
   const told = await run(['-s', 'db', '--', 'echo "$SECRET $BERTH_SERVICE $PWD"; echo no >&2; exit 7']);
   expect(told).toMatchObject({ code: 7, stdout: `${SECRET} db ${cwd}\n`, stderr: 'no\n' });
   // Without a service: the folder and the environment of the shell.
@@ -56,7 +57,7 @@ it('berth run runs in the environment and folder of a service, and passes on out
   const { body } = await daemon.request('GET', '/v1/events/history');
   expect(JSON.stringify(body)).not.toContain('run-');
   await isQuiet(daemon);
-  expect(left()).toEqual(before);
+  expect(left()).toEqual([]);
 });
 
 it('berth run passes on redirected input and output unchanged, with their end', async () => {
