@@ -171,8 +171,10 @@ class SupervisedService implements SupervisedParts {
   /** Wakes an agent that is asleep, or waits for its start; tells whether it did. Fails as a start does. */
   private async awake(): Promise<boolean> {
     await this.session.settled();
-    if (!this.session.isAsleep && !this.isLaunching) return false;
-    await this.start({ timeoutMs: null, wait: false, join: true, wake: true });
+    const { isAsleep } = this.session;
+    if (!isAsleep && !this.isLaunching) return false;
+    // A first start may not know a conversation yet, so it is no wake.
+    await this.start({ timeoutMs: null, wait: false, join: true, wake: isAsleep });
     return true;
   }
 
