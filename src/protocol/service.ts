@@ -350,6 +350,8 @@ export interface ServiceProtocol {
   overMemory(message: { run: string; rssMB: number }): null;
   /** While on, the views get `grew` whenever the log grows. Counted: each `on` needs one `off`. */
   follow(message: { on: boolean }): null;
+  /** `restartRunning` will follow. If the daemon is killed before, the next one restarts the service. */
+  expectRestart(message: Record<string, never>): null;
   /** Restarts it if it has a process. Replies when it is ready or has failed to become ready. */
   restartRunning(message: Record<string, never>): null;
   /** From its door: a client is waiting for the service. */

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Daemon, eventually, newFolder, startDaemon } from '../kit/daemon.ts';
+import { type Daemon, eventually, hostPid, newFolder, startDaemon } from '../kit/daemon.ts';
 
 const git = (cwd: string, ...args: string[]): string =>
   execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@localhost', ...args], {
@@ -97,6 +97,47 @@ describe('files that a service watches', () => {
     });
     expect(await changes(third)).toEqual([['a.ts']]);
   });
+
+  it.each(['host', 'daemon'])(
+    'restart all that depend on it, also when the %s is killed meanwhile',
+    async (killed) => {
+      const root = newFolder();
+      const stateDir = newFolder();
+      const daemon = await startDaemon({ stateDir });
+      const go = join(root, 'go');
+      const slow = `trap 'while ! test -e ${go}; do sleep 0.05; done; exit 0' TERM; while :; do sleep 0.1; done`;
+      const before = new Map([['web', await watching(daemon, root, { paths: ['*.ts'], cascade: true })]]);
+      for (const [name, dependsOn, cmd] of [
+        ['api', 'web', slow],
+        ['ui', 'api', 'exec sleep 1000'],
+      ] as const) {
+        const spec = { name, port: null, cmd, dependsOn: [dependsOn] };
+        expect((await daemon.request('POST', '/v1/services', spec)).status).toBe(201);
+        before.set(name, (await daemon.request('POST', `/v1/services/${name}/start`)).body.pid);
+      }
+      put(root, 'a.ts', 'changed');
+      await eventually(async () => (await read(daemon, 'api')).status === 'stopping');
+      let last = daemon;
+      if (killed === 'host') process.kill(hostPid(stateDir), 'SIGKILL');
+      else {
+        daemon.signal('SIGKILL');
+        await daemon.exited;
+        last = await startDaemon({ stateDir });
+      }
+      writeFileSync(go, '');
+      const seen: Record<string, unknown> = {};
+      await eventually(
+        async () => {
+          for (const name of before.keys()) seen[name] = await read(last, name);
+          return [...before].every(([name, pid]) => {
+            const now = seen[name] as { status: string; pid: number };
+            return now.status === 'running' && now.pid !== pid;
+          });
+        },
+        () => seen,
+      );
+    },
+  );
 
   it('send it a signal if that is configured', async () => {
     const root = newFolder();

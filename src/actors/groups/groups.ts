@@ -38,6 +38,8 @@ import { withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
 const NO_TASK_HINT = 'Wait until it is ready instead, or register it with kind task.';
+/** Between two attempts to restart a service while the process host does not respond. */
+const RETRY_MS = 1_000;
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
 export interface GroupsConfig {
@@ -226,12 +228,23 @@ class Groups {
   async restartDependants(name: string): Promise<null> {
     const { members } = await this.registry().ask('members', { group: null });
     const wanted = dependantsOf(members, name);
-    const order = new DependencyOrder(members.filter((member) => wanted.has(member.name)));
-    await walkInOrder(order, async (member) => {
-      if (this.isClosing) return;
-      await tolerateFailure(this.service(member).ask('restartRunning', {}, DEADLINE), () => null);
-    });
+    const dependants = members.filter((member) => wanted.has(member.name));
+    const ignore = (): null => null;
+    await Promise.all(
+      dependants.map((one) => tolerateFailure(this.service(one.name).ask('expectRestart', {}), ignore)),
+    );
+    await walkInOrder(new DependencyOrder(dependants), (one) => this.restartDependant(one));
     return null;
+  }
+
+  /** Nobody repeats it, so it is repeated here while the process host is away. */
+  private async restartDependant(name: string): Promise<void> {
+    for (let isBusy = true; isBusy && !this.isClosing; ) {
+      const restart = this.service(name).ask('restartRunning', {}, DEADLINE);
+      const code = await tolerateFailure(restart, (failure) => failure.code);
+      isBusy = code === 'daemon_busy';
+      if (isBusy) await new Promise<void>((resolve) => this.context.clock.after(RETRY_MS, resolve));
+    }
   }
 
   shutdown(): Promise<null> {

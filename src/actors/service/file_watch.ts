@@ -5,7 +5,7 @@ import { isAlive } from '../../adapters/process/process_table.ts';
 import type { RunMetadata } from '../../protocol/host.ts';
 import type { WatchSpec } from '../../protocol/service.ts';
 import { isSameRequest, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
-import { type Context, tolerateFailure } from '../../runtime/actor.ts';
+import { type Context, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { WATCH } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
@@ -58,6 +58,8 @@ export class FileWatch {
   private owesRestart = false;
   /** The services that depend on this one must be restarted once it is running again. */
   private owesCascade = false;
+  /** A service that it depends on is being restarted, and it will be after that. */
+  private isExpected = false;
   /** The run that is being stopped for a restart. */
   private relaunching: LiveRun | null = null;
 
@@ -120,9 +122,36 @@ export class FileWatch {
     this.relaunching = run;
   }
 
+  /**
+   * One that the service depends on is restarted, and it is about to be. If this daemon is killed before, a
+   * later one restarts it.
+   */
+  expectRestart(): void {
+    this.beforeRestart();
+    this.isExpected = this.relaunching !== null;
+  }
+
+  /**
+   * Restarts the service if it runs, or did when the restart was announced. Fails as a restart does; a start
+   * that a passing error prevented is tried again.
+   */
+  async restartDependant(): Promise<void> {
+    if (!this.isExpected && !liveRun(this.options.life.snapshot().state)) return;
+    this.isExpected = false;
+    try {
+      await this.options.restart();
+    } catch (error) {
+      if (isFailure(error) && PASSING.has(error.code) && !this.isReleased) {
+        this.isWanted = this.owesRestart = true;
+        this.retryLater(error.code);
+      }
+      throw error;
+    }
+  }
+
   /** Somebody stops the service, so changes do not matter until it is started again. */
   release(): void {
-    this.isWanted = this.isDue = this.owesRestart = this.owesCascade = false;
+    this.isWanted = this.isDue = this.owesRestart = this.owesCascade = this.isExpected = false;
     this.isReleased = true;
     if (this.relaunching) this.options.effects.note(this.relaunching, { relaunch: false });
     this.askWatcher();

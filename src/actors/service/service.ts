@@ -302,7 +302,12 @@ class SupervisedService implements SupervisedParts {
   }
 
   async restartRunning(): Promise<null> {
-    if (liveRun(this.life.snapshot().state)) await this.restart({ timeoutMs: null, graceMs: null });
+    await this.files.restartDependant();
+    return null;
+  }
+
+  expectRestart(): null {
+    this.files.expectRestart();
     return null;
   }
 
@@ -358,6 +363,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       read: ({ offset, limit, ...query }) => service.registeredLog().parts(offset, limit, query),
       explain: () => context.replyLater(service.explain()),
       restartRunning: () => context.replyLater(service.restartRunning()),
+      expectRestart: () => service.expectRestart(),
       filesChanged: ({ paths }) => context.replyLater(service.files.onChange(paths)),
       watchState: (state) => service.files.onState(state),
       watchAgain: () => service.files.askAgain(),
