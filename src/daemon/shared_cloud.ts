@@ -96,6 +96,14 @@ class SharedCloud {
   }
 
   private async hold(lease: Lease, fence: Fence): Promise<void> {
+    try {
+      // A newer Berth may have migrated the database since this one began to stand by.
+      await migrate(this.connection, true);
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      await lease.release();
+      return endThread(`the database ${this.address.label}: ${error.message}`);
+    }
     const held: HeldLease = {
       fence,
       isValid: () => lease.isValid(),

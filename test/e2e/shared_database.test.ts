@@ -280,6 +280,23 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect((await first.exited).code).toBe(0);
   });
 
+  it('do not take over a database that a newer Berth has migrated', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    const second = await startServer(team);
+    await must(postgres).run(team.url, 'UPDATE berth.meta SET format = 1000, least = 1000');
+    first.signal('SIGKILL');
+    const refusal = { status: 503, body: { code: 'database_unusable' } };
+    const answer = await eventually(async () => {
+      const { status, body } = await askAlone(second, '/k8s/clusters');
+      return body.code === 'database_unusable' && { status, body };
+    });
+    expect(answer).toMatchObject(refusal);
+    expect(answer.body.message).toContain('its schema has format 1000, of a newer Berth');
+    const held = 'SELECT count(*) FROM pg_locks WHERE locktype = $$advisory$$';
+    await eventually(async () => (await must(postgres).run(team.url, held))[0].count === '0');
+  });
+
   it('continue after the database has refused changes for a while', async () => {
     const team = await newTeam();
     const servers = [await startServer(team), await startServer(team)] as const;
