@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { afterEach, vi } from 'vitest';
 import { BIN } from '../kit/built_program.ts';
 import { type Daemon, type DaemonOptions, startDaemon, stopDaemon } from '../kit/daemon.ts';
-import { ownPorts } from '../kit/free_ports.ts';
 
 // Every call is a separate process, and a test makes a dozen: slowness on a busy machine is no failure.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -22,15 +21,9 @@ const folders: string[] = [];
 const daemons: Daemon[] = [];
 const calls = new Set<ChildProcess>();
 
-/**
- * Settings with service ports that no other daemon gives out: two daemons would both choose the first free
- * one.
- */
-export const servicePorts = (): string => `[services]\nports = [${ownPorts(20).join(', ')}]\n`;
-
 /** A daemon of its own, ended in order after the test. */
 export async function daemonOf(options: DaemonOptions = {}): Promise<Daemon> {
-  const daemon = await startDaemon({ ...options, config: `${options.config ?? ''}\n${servicePorts()}` });
+  const daemon = await startDaemon(options);
   daemons.push(daemon);
   return daemon;
 }

@@ -7,7 +7,8 @@ import { stripVTControlCharacters } from 'node:util';
 import pty from 'node-pty';
 import { afterEach, expect, it } from 'vitest';
 import { eventually } from '../kit/eventually.ts';
-import { berth, binFolder, cleanEnv, daemonOf, folder, servicePorts } from './berth_process.ts';
+import { SERVICE_PORTS } from '../kit/free_ports.ts';
+import { berth, binFolder, cleanEnv, daemonOf, folder } from './berth_process.ts';
 
 const NODE = JSON.stringify(process.execPath);
 
@@ -80,7 +81,7 @@ it('five commands lead from a Procfile to running services, logs, an explanation
     join(app, 'Procfile'),
     `web: ${server('web')}\nworker: while :; do echo working; sleep 0.2; done\napi: echo 'Error: no database'; exit 1\n`,
   );
-  writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${servicePorts()}`);
+  writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${SERVICE_PORTS}`);
   const env = cleanEnv(home, { BERTH_PORT: '0', BERTH_CONFIG: join(home, 'config.toml') });
   const user = shell(app, env);
   try {
@@ -123,7 +124,7 @@ it('five commands lead from a Procfile to running services, logs, an explanation
 
 it('berth init sets a token while a daemon runs in a terminal, and does not end it', async () => {
   const home = folder();
-  writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${servicePorts()}`);
+  writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${SERVICE_PORTS}`);
   const env = cleanEnv(home, { BERTH_PORT: '0', BERTH_CONFIG: join(home, 'config.toml') });
   const user = shell(home, env);
   await user.until(/READY> $/);

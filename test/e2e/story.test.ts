@@ -4,8 +4,9 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
-import { berth, cleanEnv, folder, type Ran, servicePorts } from '../cli/berth_process.ts';
+import { berth, cleanEnv, folder, type Ran } from '../cli/berth_process.ts';
 import { eventually } from '../kit/eventually.ts';
+import { SERVICE_PORTS } from '../kit/free_ports.ts';
 import { must } from '../kit/must.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -81,7 +82,7 @@ function makeProject(home: string, name: string, files: Record<string, string>):
 function twoProjects() {
   const home = folder();
   const config = join(home, 'config.toml');
-  writeFileSync(config, `port = 0\n[gateway]\nport = 0\n${servicePorts()}`);
+  writeFileSync(config, `port = 0\n[gateway]\nport = 0\n${SERVICE_PORTS}`);
   const shop = makeProject(home, 'shop', SHOP);
   symlinkSync(join(ROOT, 'node_modules'), join(shop, 'node_modules'));
   if (isRoot) {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach } from 'vitest';
 import { checkAnswer } from './api_document.ts';
 import { BIN } from './built_program.ts';
+import { SERVICE_PORTS } from './free_ports.ts';
 import { type Answer, send } from './http_request.ts';
 import { must } from './must.ts';
 
@@ -42,7 +43,7 @@ export interface Daemon {
 
 export interface DaemonOptions {
   stateDir?: string;
-  /** TOML; `port = 0` and a gateway on any port come first. */
+  /** TOML; `port = 0`, a gateway on any port and service ports of the file's own are added where it names none. */
   config?: string;
   env?: Record<string, string>;
   /** Default: the build of this tree. */
@@ -147,6 +148,7 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
     /^port\s*=/m.test(source.split('[')[0] ?? '') ? '' : 'port = 0\n',
     source,
     source.includes('[gateway]') ? '' : '\n[gateway]\nport = 0\n',
+    source.includes('[services]') ? '' : `\n${SERVICE_PORTS}`,
   ].join('');
   writeFileSync(config, filled);
   const env: NodeJS.ProcessEnv = { ...process.env, ...options.env };
@@ -160,9 +162,13 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
     ...(options.args ?? []),
   ];
   const { maxFiles } = options;
-  // `prlimit` becomes what it starts.
-  const [program = '', ...args] =
-    maxFiles === undefined ? node : ['prlimit', `--nofile=${maxFiles}:${maxFiles}`, ...node];
+  // Each becomes what it starts. A test's process may end without its hooks: the daemon must end with it.
+  const [program = '', ...args] = [
+    'setpriv',
+    '--pdeathsig=KILL',
+    ...(maxFiles === undefined ? [] : ['prlimit', `--nofile=${maxFiles}:${maxFiles}`]),
+    ...node,
+  ];
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env });
   starting.add(child);
   let stdout = '';

@@ -4,8 +4,10 @@ import { createServer, type Server } from 'node:net';
 import { afterAll } from 'vitest';
 
 const FROM = 23_000;
-const BLOCKS = 15;
-const BLOCK = 600;
+const BLOCKS = 14;
+const BLOCK = 690;
+/** The first ports of a block, after that which claims it: the daemons of the file give them out, and nothing else. */
+const DAEMONS = 90;
 
 const listens = (server: Server, port: number): Promise<boolean> =>
   new Promise((resolve) => {
@@ -27,7 +29,14 @@ const { guard, from: first } = await takeBlock();
 afterAll(() => {
   guard.close();
 });
-let next = first + 1;
+
+/**
+ * Settings that give the daemons of this file service ports of its own: daemons of other files choose the first free
+ * ports as well, and one's service may listen only after the other has chosen.
+ */
+export const SERVICE_PORTS = `[services]\nports = [${first + 1}, ${first + DAEMONS}]\n`;
+
+let next = first + DAEMONS + 1;
 
 /** The next `size` ports of this file's block. */
 export function ownPorts(size: number): [from: number, to: number] {

@@ -10,6 +10,7 @@ import type { WorkloadKind } from '../../src/protocol/workload_kinds.ts';
 import { certificate } from './certificates.ts';
 import { applyJsonPatch, PatchFailed } from './json_patch.ts';
 import { podsOf, replicaSetOf } from './kube_double_pods.ts';
+import { restartablePort } from './restartable_port.ts';
 
 /** JSON of the API, as tests write and read it. */
 export type Json = any;
@@ -345,9 +346,8 @@ class Server implements Double {
 
   async start(): Promise<void> {
     this.server = this.create();
+    this.port ||= await restartablePort();
     await new Promise<void>((resolve) => this.server.listen(this.port, '127.0.0.1', resolve));
-    const address = this.server.address();
-    this.port = typeof address === 'object' && address ? address.port : 0;
   }
 
   async stop(): Promise<void> {

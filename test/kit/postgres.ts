@@ -2,11 +2,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { restartablePort } from './restartable_port.ts';
 
 const FOLDERS = [17, 16, 15, 14, 13].map((major) => `/usr/lib/postgresql/${major}/bin`);
 const BIN = FOLDERS.find((folder) => existsSync(join(folder, 'initdb')));
@@ -44,14 +44,6 @@ export interface PostgresOptions {
   identity?: { cert: string; key: string };
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address ? address.port : 0;
-}
-
 class Server implements PostgresServer {
   port = 0;
   private readonly folder = mkdtempSync(join(tmpdir(), 'berth-postgres-'));
@@ -74,7 +66,7 @@ class Server implements PostgresServer {
   }
 
   async start(): Promise<void> {
-    this.port ||= await freePort();
+    this.port ||= await restartablePort();
     const settings = [`port=${this.port}`, `unix_socket_directories=${this.folder}`];
     settings.push(
       `fsync=${this.options.isDurable ? 'on' : 'off'}`,

@@ -8,6 +8,7 @@ import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
 import type { ClusterInput } from '../../../src/protocol/clusters.ts';
 import { afterThisTest, realTime } from '../../kit/actors.ts';
 import { ANY, type Cloud, cloud, eventually } from '../../kit/cloud.ts';
+import { freePort } from '../../kit/free_ports.ts';
 import { apiServer, hasApiServer } from '../../kit/kube_api_server.ts';
 import type { Json } from '../../kit/kube_double.ts';
 import {
@@ -345,10 +346,10 @@ describeReal('a real cluster', () => {
       open.add(client).add(far);
       client.pipe(far).pipe(client);
     });
-    const listen = (port: number): Promise<void> =>
+    const port = freePort();
+    const listen = (): Promise<void> =>
       new Promise((resolve) => proxy.listen(port, '127.0.0.1', () => resolve()));
-    await listen(0);
-    const { port } = proxy.address() as { port: number };
+    await listen();
     const cut = async (): Promise<void> => {
       const closed = new Promise((resolve) => proxy.close(resolve));
       for (const socket of open) socket.resetAndDestroy();
@@ -368,7 +369,7 @@ describeReal('a real cluster', () => {
       const failures = work.codes.length;
       await cut();
       await hasFailed(work, failures);
-      await listen(port);
+      await listen();
     }
     await work.stop();
     expect(new Set(work.codes)).toEqual(new Set(['cluster_unreachable']));

@@ -5,7 +5,8 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSyn
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { eventually } from '../../kit/eventually.ts';
-import { berth, cleanEnv, folder, servicePorts } from '../berth_process.ts';
+import { SERVICE_PORTS } from '../../kit/free_ports.ts';
+import { berth, cleanEnv, folder } from '../berth_process.ts';
 
 const SECRET = 'prod-of-the-first-shell';
 
@@ -31,7 +32,7 @@ it('the environment of a service is that of the shell of `up`, is kept secret, a
   mkdirSync(bin, { recursive: true });
   writeFileSync(join(bin, 'mytool'), '#!/bin/sh\nprintf %s "$AWS_PROFILE" | cksum\nexec sleep 1000\n');
   chmodSync(join(bin, 'mytool'), 0o755);
-  writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${servicePorts()}`);
+  writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${SERVICE_PORTS}`);
   const common = { BERTH_PORT: '0', BERTH_CONFIG: join(home, 'config.toml') };
   const first = cleanEnv(home, { ...common, PATH: `${bin}:${process.env['PATH']}`, AWS_PROFILE: SECRET });
   const second = cleanEnv(home, common);

@@ -14,16 +14,8 @@ import { describe, expect, it } from 'vitest';
 import { MIB } from '../../../src/settings/limits.ts';
 import type { Daemon } from '../../kit/daemon.ts';
 import { eventually } from '../../kit/eventually.ts';
-import { freePort } from '../../kit/free_ports.ts';
-import {
-  berth,
-  cleanEnv,
-  daemonOf,
-  folder,
-  type Ran,
-  type RunOptions,
-  servicePorts,
-} from '../berth_process.ts';
+import { freePort, SERVICE_PORTS } from '../../kit/free_ports.ts';
+import { berth, cleanEnv, daemonOf, folder, type Ran, type RunOptions } from '../berth_process.ts';
 
 const NODE = JSON.stringify(process.execPath);
 const SERVER = `exec ${NODE} -e 'require("http").createServer((q, r) => r.end("hi")).listen(process.env.PORT)'`;
@@ -467,7 +459,7 @@ describe('without a daemon', () => {
     const file = join(home, 'berth.yaml');
     writeFileSync(file, `services:\n${service('web', '    ready: /\n')}`);
     const env = cleanEnv(home, { BERTH_PORT: '0' });
-    writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${servicePorts()}`);
+    writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${SERVICE_PORTS}`);
     env['BERTH_CONFIG'] = join(home, 'config.toml');
     try {
       const up = await berth(['up'], { env, cwd: home });
