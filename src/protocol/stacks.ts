@@ -25,6 +25,9 @@ export const projectOfStack = (stack: string): string => stack.split(SEPARATOR)[
 /** The slug of a stack; null for the stack of the main working tree. */
 export const slugOfStack = (stack: string): string | null => stack.split(SEPARATOR)[1] ?? null;
 
+/** The value of `${slug}` in a stack: in that of the main working tree, which has no slug, the project. */
+export const slugValueOf = (stack: string): string => slugOfStack(stack) ?? projectOfStack(stack);
+
 /** The registered name of `service` in `stack`; for a group, that of the group. */
 export const nameInStack = (stack: string, service: string): string => `${stack}${SEPARATOR}${service}`;
 
@@ -102,7 +105,7 @@ export interface StackPlace {
   worktree: string | null;
 }
 
-/** The possible names of the stack at `place`; the first free one is used. */
+/** The possible names of the stack at `place`; the first whose name and slug are free is used. */
 export function stackNames({ project, path, worktree }: StackPlace): string[] {
   if (worktree === null) return [project, withHash(project, path, MAX_PROJECT_NAME)];
   const slug = toPart(worktree);

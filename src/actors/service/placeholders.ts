@@ -5,7 +5,7 @@ import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { PortProtocol } from '../../protocol/port_protocol.ts';
 import type { ServiceSpec } from '../../protocol/service.ts';
-import { PLACEHOLDER, projectOfStack, shortName, slugOfStack, stackHostname } from '../../protocol/stacks.ts';
+import { PLACEHOLDER, shortName, slugValueOf, stackHostname } from '../../protocol/stacks.ts';
 
 /** Where a service of the stack listens; `port` is null where it has none. */
 interface StackPort {
@@ -64,7 +64,7 @@ function fill(text: string, values: StackValues): string {
   return text.replace(PLACEHOLDER, (whole, dollar: string, body: string) => {
     if (dollar !== '') return whole.slice(dollar.length);
     if (body === 'stack') return stack;
-    if (body === 'slug') return slugOfStack(stack) ?? projectOfStack(stack);
+    if (body === 'slug') return slugValueOf(stack);
     const [kind = '', ...service] = body.split('.');
     return addressOf(kind, service.join('.'), values);
   });

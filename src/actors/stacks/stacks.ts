@@ -16,6 +16,7 @@ import {
   type StacksProtocol,
   type StoredStack,
   shortName,
+  slugValueOf,
   stackNames,
 } from '../../protocol/stacks.ts';
 import {
@@ -206,8 +207,18 @@ class Stacks {
 
   private async freeName(claim: StackClaim): Promise<string> {
     const names = stackNames(claim);
-    for (const name of names) if (await this.isFree(name, claim.path)) return name;
-    throw fail('name_in_use', `${names.join(', ')} are the stacks of other folders`);
+    for (const name of names)
+      if (!this.sharesSlug(name) && (await this.isFree(name, claim.path))) return name;
+    throw fail('name_in_use', `${names.join(', ')} have the names or slugs of other stacks`);
+  }
+
+  /**
+   * Whether another stack has the slug of `name`. Hooks name databases after it, so one whose folder has been
+   * removed counts until its hook `remove` has run.
+   */
+  private sharesSlug(name: string): boolean {
+    const slug = slugValueOf(name);
+    return [...this.stacks.keys()].some((other) => other !== name && slugValueOf(other) === slug);
   }
 
   /** A folder that has been removed no longer holds its name. */

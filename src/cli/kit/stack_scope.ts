@@ -113,6 +113,10 @@ async function stackOf(made: readonly Stack[], { folder, projectName }: ProjectP
 /** Stands for the stack of a project that is not registered yet; no stack has this name. */
 export const UNREGISTERED = '.';
 
+/** Whether `stack` is named after the branch or slug `named`, also if its slug ends in a hash. */
+const isNamedAfter = ({ name, project, path }: Stack, named: string): boolean =>
+  stackNames({ project, path: path ?? '', worktree: named }).includes(name);
+
 /**
  * Finds the stack with the slug `named` in `stacks`: that of `project`, or the only one; undefined if none
  * matches. Throws a CommandError if several match.
@@ -122,12 +126,13 @@ function stackWithSlug(
   stacks: readonly Stack[],
   project: string | undefined,
 ): string | undefined {
-  const slug = slugText(named);
-  const own = project === undefined ? undefined : nameInStack(project, slug);
-  if (stacks.some(({ name }) => name === own)) return own;
-  const alike = stacks.filter((one) => one.slug === slug).map(({ name }) => name);
-  if (alike.length < 2) return alike[0];
-  throw new CommandError(`${named} may be ${alike.join(' or ')}`, 'Give the whole name.');
+  const alike = stacks.filter((one) => isNamedAfter(one, named));
+  const own = alike.filter((one) => one.project === project);
+  const found = (own.length > 0 ? own : alike).map(({ name }) => name);
+  const exact = project === undefined ? undefined : nameInStack(project, slugText(named));
+  if (exact !== undefined && found.includes(exact)) return exact;
+  if (found.length < 2) return found[0];
+  throw new CommandError(`${named} may be ${found.join(' or ')}`, 'Give the whole name.');
 }
 
 /**

@@ -1,5 +1,5 @@
-// The removal of a stack beside registrations: the real registry and store, with services that the test
-// scripts. docs/reference.md "Stacks".
+// The names of stacks, and the removal of a stack beside registrations: the real registry and store, with
+// services that the test scripts. docs/reference.md "Stacks".
 import { expect, it } from 'vitest';
 import { stacksActor } from '../../../src/actors/stacks/stacks.ts';
 import type { StoreTable, StoreTables } from '../../../src/adapters/storage/store_tables.ts';
@@ -76,4 +76,25 @@ it('checks only the folder of the requested stack', async () => {
   expect(await named(null)).toEqual(['blog', 'shop']);
   expect(await named('shop')).toEqual(['shop']);
   expect(await named('shop--other')).toEqual([]);
+});
+
+it('gives each stack a `${slug}` of its own, unless its name is chosen', async () => {
+  const here = await setting();
+  const stacks = await here.world.start('stacks', stacksActor, { store: here.store });
+  const claim = async (project: string, worktree: string | null, name: string | null = null) => {
+    const place = { project, path: `/nowhere/${project}/${worktree}`, worktree, branch: worktree };
+    return (await stacks.ask('claim', { claim: { ...place, name } })).stack.name;
+  };
+  expect(await claim('shop', 'login')).toBe('shop--login');
+  // The folder of shop--login is gone, but its database stays until the stack is removed.
+  expect(await claim('blog', 'login')).toBe('blog--login-4288');
+  expect(await claim('login', null)).toMatch(/^login-[0-9a-f]{4}$/);
+  expect(await claim('wiki', null)).toBe('wiki');
+  expect(await claim('blog', 'wiki')).toMatch(/^blog--wiki-[0-9a-f]{4}$/);
+  expect(await claim('wiki', 'login', 'wiki--login')).toBe('wiki--login');
+  expect(await claim('blog', 'login')).toBe('blog--login-4288');
+  await stacks.ask('remove', { name: 'blog--login-4288', force: false });
+  await stacks.ask('remove', { name: 'wiki--login', force: false });
+  await stacks.ask('remove', { name: 'shop--login', force: false });
+  expect(await claim('blog', 'login')).toBe('blog--login');
 });

@@ -35,6 +35,16 @@ it('a stack is selected by its name, by project and slug, or by a unique slug', 
   );
 });
 
+it('a stack whose slug ends in a hash is selected without the hash, before those of other projects', async () => {
+  const client = clientOf('shop--login', 'blog--login-4288');
+  await expect(chosenStack(client, { stack: 'login' })).rejects.toThrow(
+    'login may be shop--login or blog--login-4288',
+  );
+  const inBlog = { folder: '/nowhere/blog--login-4288', projectName: async () => 'blog' };
+  expect(await chosenStack(client, { stack: 'login', place: inBlog })).toBe('blog--login-4288');
+  expect(await chosenStack(client, { project: 'shop/login', place: inBlog })).toBe('shop--login');
+});
+
 it('a stack that does not exist is an error, unless it may be new', async () => {
   const client = clientOf('shop');
   await expect(chosenStack(client, { stack: 'shpo' })).rejects.toMatchObject({
