@@ -306,7 +306,8 @@ export interface ServiceProtocol {
    * `timeoutMs` null: the service's own startTimeout. `wait` false: replies when the process exists. `join`:
    * leaves a running process alone and joins a start under way, instead of failing already_running. The reply
    * for a task comes when it has ended. `ifChanged`: skips a task that has completed with the same content.
-   * `wake`: first waits for a stop under way. `awake`: the process never sleeps when idle. `slot`: the
+   * `wake`: first waits for a stop under way. `autostart`: likewise for a stop that an earlier daemon began,
+   * unless that puts the service to sleep. `awake`: the process never sleeps when idle. `slot`: the
    * scheduled time; a task runs once for each. `force`: an agent begins a new
    * conversation; without it, a wake that would have to begin one fails no_session. `groupRestartAt`: from
    * the restart of its group, with the monotonic time it began at; fails start_failed if the service has been
@@ -318,6 +319,7 @@ export interface ServiceProtocol {
     join?: boolean;
     ifChanged?: boolean;
     wake?: boolean;
+    autostart?: boolean;
     awake?: boolean;
     slot?: number;
     force?: boolean;
@@ -369,7 +371,10 @@ export interface ServiceProtocol {
 }
 
 /** What the starts of a set have in common. */
-export type MemberStart = Pick<MessageOf<ServiceProtocol, 'start'>, 'timeoutMs' | 'wake' | 'groupRestartAt'>;
+export type MemberStart = Pick<
+  MessageOf<ServiceProtocol, 'start'>,
+  'timeoutMs' | 'wake' | 'autostart' | 'groupRestartAt'
+>;
 
 /**
  * Starts a service as part of a set: leaves a running one alone, joins a start under way, and skips a task

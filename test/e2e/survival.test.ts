@@ -492,6 +492,29 @@ describe('the daemon', () => {
     expect((await get(second, 'c')).status).toBe('stopped');
   });
 
+  it('starts an autostart service whose stop has outlasted the daemon before, and what depends on it', async () => {
+    const first = await startDaemon();
+    const gate = join(newFolder(), 'gate');
+    // The first run of db ends only once there is a gate.
+    const deaf = `trap '' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 0`;
+    const cmd = `if [ ! -e ${gate} ]; then ${deaf}; fi; exec sleep 600`;
+    const auto = { autostart: true, stopGrace: 60_000 };
+    await run(first, 'db', cmd, auto);
+    await run(first, 'web', 'exec sleep 600', { ...auto, dependsOn: ['db'] });
+    await eventually(async () => (await first.request('GET', '/v1/services/db/logs')).body.lines.length > 0);
+    first.signal('SIGTERM');
+    await eventually(async () => (await get(first, 'db')).status === 'stopping');
+    await kill9(first);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    await eventually(async () => {
+      const { body } = await second.request('GET', '/v1/services/db/explain');
+      return body.status === 'stopping' && body.next.endsWith('Then it is started again.');
+    });
+    writeFileSync(gate, '');
+    for (const name of ['db', 'web'])
+      await eventually(async () => (await get(second, name)).status === 'running');
+  });
+
   it('warns in one line at its start if it has no token and other users can log in', async () => {
     const warnings = async (config: string): Promise<number> => {
       const daemon = await startDaemon({ config });

@@ -263,6 +263,22 @@ export const MUTANTS: readonly Mutant[] = [
       SERVICE,
     ],
     [
+      'forget-autostart',
+      'never starts an autostart service whose stop has outlasted the daemon before',
+      'src/actors/registry/startup.ts',
+      'timeoutMs: null, autostart: true',
+      'timeoutMs: null, autostart: false',
+      SERVICE,
+    ],
+    [
+      'share-slug',
+      'gives two stacks the same slug, so that the hook of one removes the database of the other',
+      'src/actors/stacks/stacks.ts',
+      '!this.sharesSlug(name) && ',
+      '',
+      ['test/actors/stacks'],
+    ],
+    [
       'end-as-told',
       'a stop that was told becomes a crash after a kill',
       'src/actors/service/run_events.ts',

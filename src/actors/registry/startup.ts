@@ -75,7 +75,8 @@ export async function autostartAll(
   const early = awaited(wanted, 'started');
   const outcomes = await runInDependencyOrder(wanted, async ({ name }, onStarted) => {
     if (isClosed()) throw fail('daemon_busy', 'the daemon is shutting down');
-    await startMember(serviceRef(context, name), { timeoutMs: null }, early.has(name) ? onStarted : null);
+    const request = { timeoutMs: null, autostart: true };
+    await startMember(serviceRef(context, name), request, early.has(name) ? onStarted : null);
   });
   // A service that fails reports that in its own events, and must not keep the daemon from starting.
   for (const outcome of outcomes.values())

@@ -31,6 +31,8 @@ export interface ExplanationFacts {
   foreignHolder: string | null;
   /** Its port accepts connections, whether it has a process or not. */
   isDoorOpen: boolean;
+  /** The stop under way is followed by a start. */
+  startFollows: boolean;
   /** What is watched for it; null if nothing. */
   watching: WatchState | null;
   lastLines: string[];
@@ -240,7 +242,7 @@ function whenRunning({ run, live }: In<'running'>, facts: ExplanationFacts): Exp
 }
 
 function explanationText(facts: ExplanationFacts): ExplanationText {
-  const { state, spec, end, now } = facts;
+  const { state, spec, end, now, startFollows } = facts;
   switch (state.phase) {
     case 'lost':
       return {
@@ -276,7 +278,10 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
       return {
         reason: whyStopping(state, now),
         waitingFor: 'all processes of its tree to end and its port to be free',
-        next: `What is left ${humanDuration(state.graceMs)} after the stop began is killed.`,
+        next: joinSentences(
+          `What is left ${humanDuration(state.graceMs)} after the stop began is killed.`,
+          startFollows && 'Then it is started again.',
+        ),
       };
     case 'ended':
       return {

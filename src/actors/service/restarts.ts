@@ -1,4 +1,5 @@
-// The restart of one service that is under way, and the wakes that continue through it.
+// The restart of one service that is under way, the wakes that continue through it, and the autostart that
+// waits for an earlier stop.
 import { fail } from '../../protocol/errors.ts';
 import type { ServiceProtocol, StartReply } from '../../protocol/service.ts';
 import { type Clock, isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
@@ -18,6 +19,8 @@ export class Restarts {
   private last: Restart | null = null;
   /** The monotonic time of a client's last stop or sleep; null: a client has started it since. */
   private stoppedAt: number | null = null;
+  /** Autostart waits for the end of a stop. */
+  private isAutostartWaiting = false;
   private readonly clock: Clock;
 
   constructor(machine: ServiceMachine, clock: Clock) {
@@ -27,6 +30,11 @@ export class Restarts {
 
   get isStopping(): boolean {
     return this.current !== null;
+  }
+
+  /** Whether the stop under way is followed by a start. */
+  get startFollows(): boolean {
+    return this.isStopping || (this.isAutostartWaiting && this.stoppedAt === null);
   }
 
   /** For a stop or a sleep, which overrides a restart under way: a client's also the restart of its group. */
@@ -78,6 +86,20 @@ export class Restarts {
         if (!isFailure(error) || !this.last || this.last === last) throw error;
       }
     }
+  }
+
+  /**
+   * `begin`, after the stop that an earlier daemon began. Fails start_failed if a client stops the service or
+   * puts it to sleep meanwhile.
+   */
+  async autostart(begin: () => Promise<StartReply>): Promise<StartReply> {
+    const { state } = this.machine.life.snapshot();
+    if (state.phase !== 'stopping') return begin();
+    this.isAutostartWaiting = true;
+    await tolerateFailure(state.stop.promise, () => null);
+    this.isAutostartWaiting = false;
+    if (this.stoppedAt !== null) throw this.cancelled();
+    return begin();
   }
 
   private cancelled() {

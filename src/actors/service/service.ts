@@ -27,7 +27,7 @@ import { AgentState, agentStateHandlers } from './agent_state.ts';
 import { AgentTerminal } from './agent_terminal.ts';
 import { CommandSession } from './command_session.ts';
 import { ServiceEffects } from './effects.ts';
-import { explainService } from './explain.ts';
+import { explain } from './explanation_facts.ts';
 import { FileWatch } from './file_watch.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
@@ -135,9 +135,12 @@ class SupervisedService implements SupervisedParts {
       });
   }
 
-  /** Starts the service. A wake first waits for a stop under way, and continues through restarts. */
+  /**
+   * Starts the service. A wake first waits for a stop under way, and continues through restarts; autostart
+   * waits for a stop, too.
+   */
   start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
-    const { wake = false, awake = false, force = false, slot, groupRestartAt } = message;
+    const { wake = false, autostart = false, awake = false, force = false, slot, groupRestartAt } = message;
     this.restarts.allowStart(groupRestartAt);
     if (slot !== undefined) return this.tasks.atSlot(message, slot);
     if (wake && this.session.isFallingAsleep) return this.session.settled().then(() => this.start(message));
@@ -149,6 +152,12 @@ class SupervisedService implements SupervisedParts {
       if (wake) this.door.waking();
       return message.ifChanged ? this.tasks.ifChanged(message) : this.machine.start(message);
     };
+    if (autostart)
+      return this.restarts.autostart(async () => {
+        const { name } = this;
+        const isAsleep = this.life.view().status === 'sleeping';
+        return isAsleep ? { name, status: 'sleeping', pid: null } : begin();
+      });
     if (!wake) return begin();
     return this.restarts.wake(async () => {
       const { state: now } = this.life.snapshot();
@@ -254,39 +263,8 @@ class SupervisedService implements SupervisedParts {
     return this.requests.prompts.prompt(isWoken ? { ...message, queue: true } : message);
   }
 
-  async explain(): Promise<ServiceExplanation> {
-    const { life } = this;
-    const stored = life.registered();
-    const { spec } = stored;
-    const live = liveRun(life.snapshot().state);
-    const foreignHolder = live && (await this.effects.foreignHolder(live));
-    const { status, isDoorOpen } = life.view();
-    // Without a process, the listener on the port is the door.
-    const isHeldByDoor = !live && isDoorOpen;
-    const port = isHeldByDoor ? null : (live?.metadata ?? spec).port;
-    const portHolder = foreignHolder ?? (await this.effects.portHolder(port));
-    const { end, state } = life.snapshot();
-    const run = 'run' in state ? state.run.id : end?.run;
-    const lastLines = run === undefined ? [] : await this.log.lastLines(run);
-    const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.questions.droppedBytes();
-    const now = this.context.clock.now();
-    const path = this.effects.searchPath(stored);
-    const watching = this.files.state;
-    const facts = {
-      spec,
-      status,
-      state,
-      end,
-      portHolder,
-      foreignHolder,
-      isDoorOpen,
-      watching,
-      lastLines,
-      path,
-      droppedBytes,
-      now,
-    };
-    return explainService(facts);
+  explain(): Promise<ServiceExplanation> {
+    return explain(this, this.restarts.startFollows);
   }
 
   detach(viewer: string): null {

@@ -394,6 +394,7 @@ describe('booting', () => {
     expect(starts().toSorted()).toEqual(['alone', 'bad', 'db']);
     expect(it.received.find(({ kind }) => kind === 'start')?.message).toEqual({
       timeoutMs: null,
+      autostart: true,
       wait: true,
       join: true,
       ifChanged: true,

@@ -56,6 +56,7 @@ function about(
     portHolder: null,
     foreignHolder: null,
     isDoorOpen: false,
+    startFollows: false,
     watching: null,
     lastLines: [],
     path: null,

@@ -1,0 +1,45 @@
+// Collects the facts from which the state of a service is explained.
+import type { ServiceExplanation } from '../../protocol/service.ts';
+import { explainService } from './explain.ts';
+import type { SupervisedParts } from './service_parts.ts';
+import { liveRun } from './state.ts';
+
+type Explained = Pick<SupervisedParts, 'context' | 'effects' | 'files' | 'life' | 'log'>;
+
+/**
+ * The answer of GET /v1/services/{name}/explain. `startFollows`: after the stop under way. Fails
+ * unknown_service.
+ */
+export async function explain(
+  { context, effects, files, life, log }: Explained,
+  startFollows: boolean,
+): Promise<ServiceExplanation> {
+  const stored = life.registered();
+  const { spec } = stored;
+  const live = liveRun(life.snapshot().state);
+  const foreignHolder = live && (await effects.foreignHolder(live));
+  const { status, isDoorOpen } = life.view();
+  // Without a process, the listener on the port is the door.
+  const isHeldByDoor = !live && isDoorOpen;
+  const port = isHeldByDoor ? null : (live?.metadata ?? spec).port;
+  const portHolder = foreignHolder ?? (await effects.portHolder(port));
+  const { end, state } = life.snapshot();
+  const run = 'run' in state ? state.run.id : end?.run;
+  const lastLines = run === undefined ? [] : await log.lastLines(run);
+  const droppedBytes = state.phase === 'lost' ? 0 : await effects.questions.droppedBytes();
+  return explainService({
+    spec,
+    status,
+    state,
+    end,
+    portHolder,
+    foreignHolder,
+    isDoorOpen,
+    startFollows,
+    watching: files.state,
+    lastLines,
+    path: effects.searchPath(stored),
+    droppedBytes,
+    now: context.clock.now(),
+  });
+}
