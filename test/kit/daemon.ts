@@ -164,9 +164,9 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
   const { maxFiles } = options;
   // Each becomes what it starts. A test's process may end without its hooks: the daemon must end with it.
   const [program = '', ...args] = [
-    'setpriv',
+    '/usr/bin/setpriv',
     '--pdeathsig=KILL',
-    ...(maxFiles === undefined ? [] : ['prlimit', `--nofile=${maxFiles}:${maxFiles}`]),
+    ...(maxFiles === undefined ? [] : ['/usr/bin/prlimit', `--nofile=${maxFiles}:${maxFiles}`]),
     ...node,
   ];
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env });
@@ -183,6 +183,7 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
     }),
   );
   return new Promise((resolve, reject) => {
+    child.on('error', reject);
     exited.then(({ code, signal }) => reject(new Error(`the daemon ended (${code ?? signal}): ${stderr}`)));
     child.stdout.on('data', (text) => {
       stdout += text;
