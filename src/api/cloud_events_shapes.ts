@@ -19,7 +19,7 @@ const subject = {
 const who = z
   .string()
   .describe('token, agent:<name>, policy:<name>, annotation:workload, annotation:namespace, or berth itself');
-const result = z.string().describe('ok, or the code of the error');
+const result = z.string().describe('ok, the code of the error, or interrupted');
 const action = z.string().describe('What was asked for, as this document names it');
 
 export type CloudEvent = z.infer<typeof CloudEvent>;
@@ -52,7 +52,7 @@ export const CloudOperation = z
     from: z.string().nullable().describe('null: no request, a policy'),
     asked_at: utcTimeShape,
     settled_at: utcTimeShape.nullable(),
-    result: result.nullable().describe('ok, or the code of the error; null: it is under way'),
+    result: result.nullable().describe('ok, the code of the error, or interrupted; null: it is under way'),
     reason: z.string().nullable(),
     ...subject,
   })

@@ -27,7 +27,8 @@ async function setupRemote(
   store: CloudStore,
   remote: RemoteBerth,
 ): Promise<void> {
-  await startEvents(node, historyIn(data.stateDir));
+  // There are no clusters here that would tell their names.
+  await startEvents(node, historyIn(data.stateDir), new Map());
   const { remoteWorkloads } = await import('./remote_berth.ts');
   await node.start('tethers', tethersActor, {
     store,

@@ -27,9 +27,12 @@ import type { ThreadData } from './thread_data.ts';
 export const historyIn = (stateDir: string) => (): CloudHistory =>
   new EventHistory(statePaths(stateDir).cloudEvents, CLOUD_EVENTS.history);
 
-/** Starts the journal of cloud events. */
-export const startEvents = (node: Node, openHistory: CloudEventsConfig['openHistory']) =>
-  node.start('cloudevents', cloudEventsActor, { openHistory, report, subscribed: false });
+/** Starts the journal of cloud events. `names`: as in its config. */
+export const startEvents = (
+  node: Node,
+  openHistory: CloudEventsConfig['openHistory'],
+  names: CloudEventsConfig['names'],
+) => node.start('cloudevents', cloudEventsActor, { openHistory, report, subscribed: false, names });
 
 /**
  * The vault of a store; null when the key file does not match the store, which every answer of the cloud API
@@ -69,7 +72,7 @@ export async function startCloud(
   const { tetherPorts, sweepMs, allowInCluster, relay, isServer, quotas } = data.cloud;
   const jobs = createJobPool();
   node.scope.defer(() => jobs.close());
-  await startEvents(node, openHistory);
+  await startEvents(node, openHistory, null);
   const rule = data.addressRule;
   const pod = readOwnPod(process.env) ?? null;
   await node.start('workloads', workloadsActor, {

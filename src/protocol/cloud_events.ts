@@ -232,11 +232,6 @@ export interface CloudEventsProtocol {
     /** The oldest stored id; 0 if none. */
     oldest: number;
   };
-  /**
-   * Whether one of the newest events reports the end of the operation with `result`, or waits until the disk
-   * has room.
-   */
-  hasEnd(message: { operationId: string; result: string }): { hasEnd: boolean; isWaiting: boolean };
   /** Returns the newest events. From now on `cloudviews.events` gets every new one. */
   subscribe(message: Record<string, never>): {
     kept: CloudEventRecord[];

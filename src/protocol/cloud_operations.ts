@@ -20,7 +20,7 @@ export interface OperationFailure extends FailureDetail {
 
 /** The result of an operation. */
 export interface OperationResult {
-  /** The answer as JSON; null: it failed. */
+  /** The answer as JSON; null: it failed, or was interrupted. */
   answer: string | null;
   failure: OperationFailure | null;
   /** For the audit log; null if there is nothing to add. Must not contain a secret. */
@@ -53,14 +53,27 @@ export interface StoredOperation extends OperationRequest {
   isTold: boolean;
 }
 
+/**
+ * How an operation ended: `ok`, the code of its error, or `interrupted` by the end of the daemon. null: it is
+ * under way.
+ */
+export function resultCodeOf({ state, result }: StoredOperation): string | null {
+  if (state === 'asked') return null;
+  return result?.failure?.code ?? (state === 'failed' ? 'interrupted' : 'ok');
+}
+
 export interface CloudOperationsProtocol {
   /**
    * Stores the operation before anything is done. A known key returns the existing operation: one under way
    * is waited for, one that is done is not repeated. `run`: the caller must carry it out under this id and
-   * call `settle` afterwards. Fails key_reused, storage_full.
+   * call `settle` afterwards. Fails key_reused; storage_full, also while
+   * the ends of too many operations wait for the journal.
    */
   begin(message: { request: OperationRequest }): { id: string; run: boolean; result: OperationResult | null };
-  /** Replies once the result and its event are on disk. */
+  /**
+   * Replies once the result and its event are on disk, or the journal has refused the event. It is then
+   * written as soon as the journal takes it.
+   */
   settle(message: { id: string; subject: CloudSubject; result: OperationResult }): null;
   /** null: unknown, or deleted since. */
   read(message: { id: string }): { operation: StoredOperation | null };

@@ -13,6 +13,7 @@ import { workloadsActor } from '../../src/actors/cloud/workloads.ts';
 import type { AddressRule } from '../../src/adapters/address_rule.ts';
 import { type KubeCluster, openKubeCluster } from '../../src/adapters/kube/kube_cluster.ts';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
+import type { CloudHistory } from '../../src/adapters/storage/cloud_history.ts';
 import type { CloudStore } from '../../src/adapters/storage/cloud_store.ts';
 import { embeddedCloudStore } from '../../src/adapters/storage/embedded_cloud.ts';
 import { EventHistory, type EventHistoryLimits } from '../../src/adapters/storage/event_history.ts';
@@ -79,6 +80,8 @@ export interface CloudOptions {
   /** Of each token and person. */
   wakesPerHour?: number;
   historyLimits?: EventHistoryLimits;
+  /** Wraps the journal of cloud events. */
+  history?: (history: CloudHistory) => CloudHistory;
 }
 
 export interface Cloud {
@@ -149,10 +152,14 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
   const views = options.views ?? new CloudViews();
   await here.start('cloudviews', cloudViewsActor, views);
   const cloudEvents = await here.start('cloudevents', cloudEventsActor, {
-    openHistory: () =>
-      new EventHistory(join(folder, 'cloud-events'), options.historyLimits ?? CLOUD_EVENTS.history),
+    openHistory: () => {
+      const limits = options.historyLimits ?? CLOUD_EVENTS.history;
+      const history = new EventHistory(join(folder, 'cloud-events'), limits);
+      return options.history?.(history) ?? history;
+    },
     report: () => undefined,
     subscribed: false,
+    names: null,
   });
   const workloads = await here.start('workloads', workloadsActor, {
     store: cloudStore,

@@ -645,9 +645,17 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'told-twice',
       'an end that the journal has is told again',
-      'src/actors/cloud/cloud_operations.ts',
-      'const known = this.uncertain.has(row.id) ? ',
-      'const known = row.key === undefined ? ',
+      'src/actors/cloud/operation_ends.ts',
+      'ends.some(({ isUncertain }) => isUncertain)',
+      "ends.some(({ row }) => row.id === '')",
+      AUDIT,
+    ],
+    [
+      'end-waits-for-next',
+      'an end that the journal refused waits for the next operation',
+      'src/actors/cloud/operation_ends.ts',
+      'end.isUncertain = true;\n    this.retryLater();\n',
+      'end.isUncertain = true;\n',
       AUDIT,
     ],
     [

@@ -32,6 +32,8 @@ export interface CloudEventsConfig {
   report: (text: string) => void;
   /** Whether the front has subscribed. Kept outside the actor, because it outlives a crash. */
   subscribed: boolean;
+  /** The names of clusters by id; null: not known yet. Outlives a crash as well. */
+  names: Map<string, string> | null;
 }
 
 /**
@@ -53,8 +55,6 @@ class CloudEvents {
   /** The newest events, oldest first. */
   private kept: CloudEventRecord[] = [];
   private waiting: WaitingEvent[] = [];
-  /** The names of clusters. */
-  private readonly names = new Map<string, string>();
   /** Resolves once the names of all clusters have arrived after the start. */
   private readonly namesKnown = deferred<void>();
   /** The number of events lost because neither the disk nor memory had room. */
@@ -69,6 +69,7 @@ class CloudEvents {
     this.config = config;
     this.views = context.ref('cloudviews');
     this.history = history;
+    if (config.names) this.namesKnown.resolve();
     context.scope.defer(() => this.close());
   }
 
@@ -98,7 +99,8 @@ class CloudEvents {
   }
 
   named(names: Readonly<Record<string, string>>): null {
-    for (const [id, name] of Object.entries(names)) this.names.set(id, name);
+    this.config.names ??= new Map();
+    for (const [id, name] of Object.entries(names)) this.config.names.set(id, name);
     this.namesKnown.resolve();
     return null;
   }
@@ -141,22 +143,6 @@ class CloudEvents {
     return { events, lookedTo: lastId, oldest };
   }
 
-  async hasEnd({
-    operationId,
-    result,
-  }: MessageOf<CloudEventsProtocol, 'hasEnd'>): Promise<ReplyOf<CloudEventsProtocol, 'hasEnd'>> {
-    // What is being written is neither kept nor waiting.
-    await this.lastWrite;
-    const isEnd = ({ event }: WaitingEvent): boolean =>
-      event.operationId === operationId && event.result === result;
-    const text = `"operation_id":${JSON.stringify(operationId)},"result":${JSON.stringify(result)},`;
-    const ends = this.kept.filter(({ type }) => type === 'operation.done' || type === 'operation.failed');
-    return {
-      hasEnd: ends.some(({ data }) => data.includes(text)),
-      isWaiting: this.waiting.some(isEnd),
-    };
-  }
-
   subscribe(): ReplyOf<CloudEventsProtocol, 'subscribe'> {
     this.config.subscribed = true;
     const { lastId } = this.shown();
@@ -180,7 +166,7 @@ class CloudEvents {
   private withName(event: NewCloudEvent): NewCloudEvent {
     const { clusterId, cluster = null } = event;
     if (cluster !== null || !clusterId) return event;
-    return { ...event, cluster: this.names.get(clusterId) ?? null };
+    return { ...event, cluster: this.config.names?.get(clusterId) ?? null };
   }
 
   /** The synced range. Newer events are still on their way to the disk and must not be seen yet. */
@@ -250,7 +236,8 @@ class CloudEvents {
 
   private async close(): Promise<void> {
     this.cancelRetry?.();
-    await this.lastWrite;
+    // A defect in it is the crash that closes this.
+    await Promise.allSettled([this.lastWrite]);
     this.history.close();
   }
 }
@@ -266,11 +253,14 @@ async function init(context: Context, config: CloudEventsConfig): Promise<Handle
   await events.load();
   return {
     append: (message) => context.replyLater(events.append(message.events)),
-    appendCommitted: (message) => context.replyLater(events.appendCommitted(message)),
+    // One after the other, because two that look for the same event at once would both append it.
+    appendCommitted: (message) =>
+      message.isRepeated
+        ? context.turn('repeated', () => events.appendCommitted(message))
+        : context.replyLater(events.appendCommitted(message)),
     named: ({ names }) => events.named(names),
     page: (message) => context.replyLater(events.page(message)),
     replay: (message) => context.replyLater(events.replay(message)),
-    hasEnd: (message) => events.hasEnd(message),
     subscribe: () => events.subscribe(),
   };
 }

@@ -1,7 +1,6 @@
 // State: the operations of the last day, those under way, and the ends not yet in the journal. Rebuilt from:
 // the store; what was under way when the daemon ended is looked up in the clusters.
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
-import type { CloudEventsProtocol } from '../../protocol/cloud_events.ts';
 import {
   type CloudOperationsProtocol,
   CUT_OFF,
@@ -16,14 +15,14 @@ import {
   type Context,
   type Handlers,
   type MessageOf,
-  type Ref,
   type ReplyOf,
   tolerateFailure,
 } from '../../runtime/actor.ts';
 import { type Deferred, deferred } from '../../runtime/deferred.ts';
 import { CLOUD_OPERATIONS } from '../../settings/cloud_limits.ts';
 import { THREADS } from '../../settings/limits.ts';
-import { cutOffEvent, endEvent } from './operation_events.ts';
+import { OperationEnds } from './operation_ends.ts';
+import { cutOffResult } from './operation_events.ts';
 
 export interface CloudOperationsConfig {
   store: CloudStore;
@@ -42,16 +41,12 @@ const mayRetry = ({ failure }: OperationResult): boolean =>
 class CloudOperations {
   private readonly context: Context;
   private readonly store: CloudStore;
-  private readonly events: Ref<CloudEventsProtocol>;
   /** Oldest first. */
   private readonly rows = new Map<string, StoredOperation>();
   private readonly idOfKey = new Map<string, string>();
   /** Operations under way; each settles at its end. */
   private readonly runs = new Map<string, Deferred<void>>();
-  /** Operations whose end is not in the journal yet. */
-  private readonly untold = new Set<string>();
-  /** Those of an earlier daemon or a full disk, whose end may be in the journal, or wait for it. */
-  private readonly uncertain = new Set<string>();
+  private readonly ends: OperationEnds;
   /** By workload: settles once the outcome of the interrupted operations on it is known. */
   private readonly lookups = new Map<string, Promise<void>>();
   private keptBytes = 0;
@@ -59,19 +54,21 @@ class CloudOperations {
   constructor(context: Context, { store }: CloudOperationsConfig) {
     this.context = context;
     this.store = store;
-    this.events = context.ref('cloudevents');
+    this.ends = new OperationEnds({
+      events: context.ref('cloudevents'),
+      clock: context.clock,
+      onJournaled: (row) => this.markTold(row),
+      onDefect: (error) => context.crash(error),
+    });
   }
 
   async load(): Promise<void> {
-    for (const row of await this.store.operations()) {
-      this.keep(row);
-      if (row.isTold) continue;
-      this.uncertain.add(row.id);
-      if (row.state !== 'asked') this.untold.add(row.id);
-    }
+    for (const row of await this.store.operations()) this.keep(row);
+    const rows = [...this.rows.values()];
+    const untold = rows.filter(({ state, isTold }) => state !== 'asked' && !isTold);
+    this.ends.resume(untold.sort((one, other) => (one.settledAt ?? 0) - (other.settledAt ?? 0)));
     // Not awaited, because a cluster that does not answer must not delay the others.
-    const cutOff = [...this.rows.values()].filter(({ state }) => state === 'asked');
-    for (const row of cutOff) {
+    for (const row of rows.filter(({ state }) => state === 'asked')) {
       this.startRun(row.id);
       const { workloadId } = row.subject;
       const earlier = (workloadId !== null && this.lookups.get(workloadId)) || Promise.resolve();
@@ -79,7 +76,6 @@ class CloudOperations {
       if (workloadId !== null) this.lookups.set(workloadId, lookup);
       lookup.catch((error: unknown) => this.context.crash(error));
     }
-    if (this.untold.size > 0) this.tellUntold().catch((error: unknown) => this.context.crash(error));
   }
 
   async begin(request: OperationRequest): Promise<ReplyOf<CloudOperationsProtocol, 'begin'>> {
@@ -117,17 +113,7 @@ class CloudOperations {
     // Without a key, the answer cannot be requested again.
     const kept = row.key === null ? { ...result, answer: null } : result;
     const state = mayRetry(result) ? 'failed' : 'done';
-    const settled: StoredOperation = { ...row, subject, state, settledAt, result: kept, isTold: false };
-    try {
-      this.keep(settled);
-      await this.save(settled);
-    } finally {
-      // Only now, because events are journaled from stored results, so that the next daemon does not repeat
-      // them.
-      this.untold.add(id);
-      this.endRun(id);
-    }
-    await this.tellUntold();
+    await this.end({ ...row, subject, state, settledAt, result: kept, isTold: false });
     return null;
   }
 
@@ -146,6 +132,7 @@ class CloudOperations {
   }
 
   private async run(row: StoredOperation): Promise<ReplyOf<CloudOperationsProtocol, 'begin'>> {
+    if (this.ends.isFull) throw fail('storage_full', 'the ends of too many changes wait for the audit log');
     const before = this.rows.get(row.id);
     this.startRun(row.id);
     this.keep(row);
@@ -158,6 +145,22 @@ class CloudOperations {
       throw error;
     }
     return { id: row.id, run: true, result: null };
+  }
+
+  /** Stores the end of an operation, then journals it. */
+  private async end(row: StoredOperation): Promise<void> {
+    this.keep(row);
+    try {
+      await this.save(row);
+    } catch (error) {
+      this.ends.writeLater(row);
+      throw error;
+    } finally {
+      this.endRun(row.id);
+    }
+    // Only now, because events are journaled from stored results, so that the next daemon does not repeat
+    // them.
+    await this.ends.write(row);
   }
 
   private startRun(id: string): void {
@@ -185,49 +188,22 @@ class CloudOperations {
   /** Saves a row, and in the same commit removes those beyond the limits. */
   private save(row: StoredOperation): Promise<void> {
     const removed: string[] = [];
+    const untold = this.ends.ids();
     for (const old of this.rows.values()) {
       const isRoom =
         this.rows.size <= CLOUD_OPERATIONS.maxKept && this.keptBytes <= CLOUD_OPERATIONS.maxKeptBytes;
       if (isRoom && !this.isExpired(old)) break;
-      if (old.id === row.id || this.runs.has(old.id) || this.untold.has(old.id)) continue;
+      if (old.id === row.id || this.runs.has(old.id) || untold.has(old.id)) continue;
       this.forget(old);
       removed.push(old.id);
     }
     return this.store.saveOperation(row, removed);
   }
 
-  /** Writes the ends that the journal may lack, each once. Those that fail now are written with the next. */
-  private async tellUntold(): Promise<void> {
-    const ids = [...this.untold];
-    this.untold.clear();
-    await Promise.all(
-      ids.map(async (id) => {
-        const row = this.rows.get(id);
-        if (!row) return;
-        const isTold = await tolerateFailure(this.tell(row), () => false);
-        if (isTold) {
-          this.uncertain.delete(id);
-          return;
-        }
-        this.untold.add(id);
-        this.uncertain.add(id);
-      }),
-    );
-  }
-
-  /** Writes the end of an operation to the journal. Resolves with whether it is there. */
-  private async tell(row: StoredOperation): Promise<boolean> {
-    const event = endEvent(row);
-    const end = { operationId: row.id, result: event.result ?? 'ok' };
-    const known = this.uncertain.has(row.id) ? await this.events.ask('hasEnd', end) : null;
-    if (known?.isWaiting) return false;
-    const isStored = known?.hasEnd || (await this.events.ask('append', { events: [event] })).isStored;
-    if (isStored && this.rows.get(row.id) === row) this.markTold(row);
-    return isStored;
-  }
-
   /** Not awaited: unmarked ends are looked up in the journal by the next daemon. */
   private markTold(row: StoredOperation): void {
+    // A retry may have begun meanwhile.
+    if (this.rows.get(row.id) !== row) return;
     const told = { ...row, isTold: true };
     this.keep(told);
     tolerateFailure(this.store.saveOperation(told, []), () => undefined).catch((error: unknown) =>
@@ -243,12 +219,10 @@ class CloudOperations {
       await tolerateFailure(this.settle({ id: row.id, subject: row.subject, result }), () => null);
       return;
     }
-    const event = cutOffEvent(row, outcome === 'not_done' ? false : null);
-    await tolerateFailure(this.events.ask('append', { events: [event] }), () => null);
     const settledAt = this.context.clock.now();
-    const failed: StoredOperation = { ...row, state: 'failed', settledAt, isTold: true };
-    this.keep(failed);
-    await tolerateFailure(this.save(failed), () => undefined);
+    const result = cutOffResult(outcome === 'not_done' ? false : null);
+    const failed: StoredOperation = { ...row, state: 'failed', settledAt, result, isTold: false };
+    await tolerateFailure(this.end(failed), () => undefined);
   }
 
   private async outcomeOf({ id, action, subject }: StoredOperation): Promise<Outcome> {

@@ -37,6 +37,7 @@ async function journal(
     openHistory: () => new EventHistory(folder, limits),
     report: (text: string) => reports.push(text),
     subscribed: false,
+    names: null,
     ...rest,
   };
   const start = () => here.start('cloudevents', cloudEventsActor, config);
@@ -138,6 +139,29 @@ describe('the history', () => {
     expect((await replay(1, 2)).events.map(({ id }) => id)).toEqual([2, 3]);
     expect(await replay(3)).toMatchObject({ lookedTo: 5, oldest: 1 });
     expect(await replay(99)).toEqual({ events: [], lookedTo: 5, oldest: 1 });
+  });
+
+  it('knows the names of clusters also after a crash', async () => {
+    const folder = join(tempDir(), 'events');
+    let isBroken = true;
+    const here = await journal({
+      openHistory: () => {
+        const history = new EventHistory(folder, LIMITS);
+        const write = history.write.bind(history);
+        history.write = async (lines, now) => {
+          if (isBroken) throw new Error('the journal is broken');
+          await write(lines, now);
+        };
+        return history;
+      },
+    });
+    await here.events.ask('named', { names: { C1: 'one' } });
+    const append = () => here.events.ask('append', { events: [event(1, { clusterId: 'C1' })] });
+    await expect(append()).rejects.toMatchObject({ code: 'crashed' });
+    expect(here.world.crashes.splice(0)).toHaveLength(1);
+    isBroken = false;
+    await append();
+    expect(JSON.parse((await page(here)).rows[0] ?? '')).toMatchObject({ cluster_id: 'C1', cluster: 'one' });
   });
 
   it('is sent to the front once it has subscribed', async () => {

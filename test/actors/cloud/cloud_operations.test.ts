@@ -1,11 +1,26 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import type { CloudHistory } from '../../../src/adapters/storage/cloud_history.ts';
 import { NO_SUBJECT } from '../../../src/protocol/cloud_events.ts';
-import type { OperationRequest, OperationResult } from '../../../src/protocol/cloud_operations.ts';
+import {
+  CUT_OFF,
+  type OperationRequest,
+  type OperationResult,
+  resultCodeOf,
+  type StoredOperation,
+} from '../../../src/protocol/cloud_operations.ts';
 import { CLOUD_EVENTS, CLOUD_OPERATIONS } from '../../../src/settings/cloud_limits.ts';
 import { realTime, tempDir, virtualClock } from '../../kit/actors.ts';
-import { auditOf, type Cloud, cloud, doubleWith, eventually, openCloudStore } from '../../kit/cloud.ts';
+import {
+  auditOf,
+  type Cloud,
+  type CloudOptions,
+  cloud,
+  doubleWith,
+  eventually,
+  openCloudStore,
+} from '../../kit/cloud.ts';
 import type { Json } from '../../kit/kube_double.ts';
 import { fillDisk, smallDisk } from '../../kit/small_disk.ts';
 
@@ -137,6 +152,116 @@ it('the ends of operations on a full disk are journaled once, when there is room
   await settle(here, id);
   await eventually(async () => (await ends(here)).some((end) => end.operation_id === id));
   expect((await ends(here)).map((end) => end.operation_id).sort()).toEqual([...ids, id].sort());
+});
+
+/** A cloud in virtual time whose journal crashes at each event while `isBroken`. */
+async function withJournal(isBroken: boolean, options: CloudOptions = {}) {
+  // Of today, as the files of the journal are: older ones are removed.
+  const clock = virtualClock(Date.now());
+  const journal = { isBroken };
+  const history = (real: CloudHistory): CloudHistory =>
+    Object.assign(Object.create(real), {
+      async write(lines: readonly string[], now: number) {
+        if (journal.isBroken) throw new Error('the journal is broken');
+        await real.write(lines, now);
+      },
+    });
+  const here = await cloud({ ...options, clock, history });
+  /** Waits for `check`. An actor that has crashed starts again after a short time. */
+  const passing = (check: () => boolean | Promise<boolean>) =>
+    eventually(async () => {
+      await clock.advance(5);
+      return check();
+    });
+  /** Waits until the journal has crashed, at least once more. */
+  const broken = () => passing(() => here.world.crashes.splice(0).length > 0);
+  return {
+    here,
+    clock,
+    broken,
+    /** Ends an operation that the journal refuses. */
+    async settleBroken(id: string, result?: OperationResult) {
+      journal.isBroken = true;
+      let isSettled = false;
+      const settled = settle(here, id, result).then(() => {
+        isSettled = true;
+      });
+      await passing(() => isSettled);
+      await settled;
+    },
+    /** The ends in the journal once it has been mended and tried again. */
+    async mended(): Promise<Json[]> {
+      await broken();
+      journal.isBroken = false;
+      await clock.advance(CLOUD_EVENTS.retryMs);
+      await passing(async () => (await ends(here)).length > 0);
+      return ends(here);
+    },
+  };
+}
+const resultsOf = (told: readonly Json[]) => told.map(({ operation_id, result }) => [operation_id, result]);
+
+it('the ends that a broken journal refused are journaled soon, once and in their order', async () => {
+  const { here, settleBroken, mended } = await withJournal(false);
+  const ids = await Promise.all([1, 2, 3].map(async () => (await begin(here)).id));
+  for (const id of ids) await settleBroken(id);
+  const { operation } = await here.operations.ask('read', { id: ids[0] ?? '' });
+  const told = await mended();
+  expect(resultsOf(told)).toEqual(ids.map((id) => [id, 'ok']));
+  expect(Date.parse(told[0].at)).toBe(operation?.settledAt);
+});
+
+it('each end of an operation that is retried is journaled as it was, also by a journal that was broken', async () => {
+  const { here, clock, settleBroken, mended } = await withJournal(false);
+  const { id } = await begin(here, { key: 'k' });
+  await settle(here, id, failed('cluster_unreachable'));
+  await begin(here, { key: 'k' });
+  await clock.advance(1);
+  // Like the end before it in everything but its time.
+  await settleBroken(id, failed('cluster_unreachable'));
+  await begin(here, { key: 'k' });
+  await mended();
+
+  await settle(here, id);
+  expect(resultsOf(await ends(here))).toEqual([
+    [id, 'cluster_unreachable'],
+    [id, 'cluster_unreachable'],
+    [id, 'ok'],
+  ]);
+});
+
+it('an interrupted operation is journaled as such, also by a journal that was broken', async () => {
+  const { cloudStore: store } = openCloudStore(tempDir());
+  const folder = tempDir();
+  const id = '01AAAAAAAAAAAAAAAAAAAAAAAC';
+  const asked = { state: 'asked', askedAt: realTime.now(), settledAt: null, result: null } as const;
+  await store.saveOperation({ id, ...request({ action: 'removeCluster' }), ...asked, isTold: false }, []);
+  const first = await withJournal(true, { shared: store, folder });
+  await first.broken();
+  await first.here.stop();
+  const second = await withJournal(true, { shared: store, folder });
+  const reason = `${CUT_OFF}; it may have been done`;
+  expect(await second.mended()).toMatchObject([
+    { type: 'operation.interrupted', operation_id: id, result: 'interrupted', reason },
+  ]);
+  const { operation } = await second.here.operations.ask('read', { id });
+  expect(operation).toMatchObject({ state: 'failed', result: { answer: null, failure: null, reason } });
+  expect(operation && resultCodeOf(operation)).toBe('interrupted');
+});
+
+it('no further operation begins while too many ends wait for the journal', async () => {
+  const { cloudStore: store } = openCloudStore(tempDir());
+  const ended = { state: 'done', askedAt: realTime.now(), result: DONE, isTold: false } as const;
+  const rows = Array.from({ length: CLOUD_EVENTS.maxWaiting }, (_, index): StoredOperation => {
+    const id = `01${String(index).padStart(24, '0')}`;
+    return { id, ...request(), ...ended, settledAt: index };
+  });
+  await Promise.all(rows.map((row) => store.saveOperation(row, [])));
+  const { here, mended } = await withJournal(true, { shared: store });
+  await expect(begin(here)).rejects.toMatchObject({ code: 'storage_full' });
+  expect((await mended()).map((end) => end.operation_id)).toEqual(rows.map(({ id }) => id));
+  await eventually(async () => (await store.operations()).every(({ isTold }) => isTold));
+  await begin(here);
 });
 
 /** A cloud whose daemon ended in the middle of a sleep with the key `k`, and the id of the operation. */

@@ -2,7 +2,7 @@
 import { cloudEvents } from '../../../api/cloud_events.ts';
 import type { QueryValues } from '../../../api/query.ts';
 import type { CloudEventFilter, EventPlace } from '../../../protocol/cloud_events.ts';
-import type { StoredOperation } from '../../../protocol/cloud_operations.ts';
+import { resultCodeOf, type StoredOperation } from '../../../protocol/cloud_operations.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { narrowed, type Principal } from '../../../protocol/grants.ts';
 import { parseTime, utcTime } from '../../../protocol/timestamps.ts';
@@ -107,7 +107,6 @@ export const cloudEventHandlers: HandlersOf<typeof cloudEvents> = {
     if (!operation || !isKnown(operation, principal, app.cloud.views))
       throw fail('unknown_operation', `there is no operation ${id}`);
     const { action, state, who, from, subject, askedAt, settledAt, result } = operation;
-    const code = result ? (result.failure?.code ?? 'ok') : null;
     return {
       id,
       action,
@@ -116,7 +115,7 @@ export const cloudEventHandlers: HandlersOf<typeof cloudEvents> = {
       from,
       asked_at: new Date(askedAt).toISOString(),
       settled_at: utcTime(settledAt),
-      result: code,
+      result: resultCodeOf(operation),
       reason: result?.failure?.message ?? result?.reason ?? null,
       cluster_id: subject.clusterId,
       cluster: subject.cluster,
