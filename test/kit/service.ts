@@ -379,6 +379,7 @@ export interface Plan {
   clock?: TestClock;
   /** Of an earlier daemon. */
   store?: MemoryStore;
+  journal?: readonly NewEvent[];
 }
 
 export const MEMO: RunMetadata = {
@@ -410,7 +411,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
   if (!plan.unknown) await store.table('services').put('web', { spec: spec(plan.spec), revision: 1 });
   if (plan.end) await store.table('ends').put('web', plan.end);
   if (plan.row) host.ledger.set('web', row(clock, plan.row));
-  const journal: NewEvent[] = [];
+  const journal: NewEvent[] = [...(plan.journal ?? [])];
   const broken = { events: null as Failure | null };
   const ports: Supervised['ports'] = { holder: null, foreign: null };
   await services.stand<EventsProtocol>('events', {
@@ -427,6 +428,12 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
       const earlier = known.findLast((event) => event !== undefined);
       return { lastId: journal.length, ...(earlier && { earlier: earlier.type }) };
     },
+    history: ({ types, limit }) => ({
+      events: journal
+        .map(({ once: _, ...event }, index) => ({ ...event, id: index + 1, at: clock.now() }))
+        .filter(({ type }) => types?.includes(type) ?? true)
+        .slice(-limit),
+    }),
   });
   await services.stand<PortsProtocol>('ports', {
     listener: () => {

@@ -553,6 +553,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/service/agent_session.test.ts'],
     ],
     [
+      'last-state-event',
+      'an agent whose last event was lost with the daemon never has it',
+      'src/actors/service/agent_state.ts',
+      'this.announced ??= await this.readJournal();',
+      'this.announced ??= this.assumed;',
+      ['test/actors/service/agent_state.test.ts'],
+    ],
+    [
       'observer-types',
       'an observer types',
       'src/front/streams/terminal_sockets.ts',

@@ -83,12 +83,11 @@ class Registry {
     const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
     this.inBackground(stopOrphanedRuns(host, lost));
     // At start-up, a service without a run or a pending restart needs no actor, because there is nothing to
-    // adopt.
+    // adopt. An agent looks whether the journal has its last state.
     const ends = new Map(this.config.store.table('ends').all());
     const { store } = this.config;
-    const held = new Set(
-      [...store.table('doors').all(), ...store.table('sessions').all()].map(([name]) => name),
-    );
+    const agents = [...this.services].filter(([, { spec }]) => spec.agent);
+    const held = new Set([...store.table('doors').all(), ...agents].map(([name]) => name));
     const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, held) : [];
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
     this.views.tell('snapshot', { text: JSON.stringify({ specs, states: resting } satisfies ViewSnapshot) });

@@ -53,6 +53,8 @@ export class AgentSession {
   /** The next process must begin a new conversation. */
   private isForced = false;
   private sleeping: Promise<SleepReply> | null = null;
+  /** It is being stopped for the shutdown of the daemon, and is asleep afterwards. */
+  private isSuspended = false;
   private searching: Promise<void> = Promise.resolve();
   /** The state change at which the conversation was last searched for. */
   private searchedAt = 0;
@@ -161,7 +163,8 @@ export class AgentSession {
     // A killed daemon may have had no disk space to store it.
     if (this.row === null && session) this.inBackground(this.note({ id: session.id }));
     // The earlier daemon decided on a sleep but did not stop the process: the agent just goes on.
-    if (this.row?.asleep?.after === run.id && !this.sleeping) this.inBackground(this.ended());
+    const isLeft = !this.sleeping && !this.isSuspended;
+    if (this.row?.asleep?.after === run.id && isLeft) this.inBackground(this.ended());
     const { state: doing, since, viewers } = status();
     if (doing !== 'idle' && doing !== 'blocked') return;
     if (since !== this.searchedAt) this.inBackground(this.search(run, false));
@@ -200,6 +203,7 @@ export class AgentSession {
    */
   async suspend(): Promise<void> {
     const run = liveRun(this.options.known().state);
+    this.isSuspended = true;
     if (run && this.id !== null) await this.note(this.rowAsleep(run));
   }
 

@@ -1,11 +1,13 @@
 // The state of one service's agent, for clients that ask or wait: docs/reference.md "State of an agent". The
-// last published state is kept with the run at the host, so that a later daemon does not repeat an event.
+// last published state is kept with the run at the host, for its time. Which state the last event named is
+// read from the journal, because a daemon may end between the two, and an agent may exit while none runs.
 import type {
   AgentStateName,
   AgentStateProtocol,
   AgentStatus,
   StateExplanation,
   StateReason,
+  ToldState,
 } from '../../protocol/agent_state.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { AgentSpec } from '../../protocol/service.ts';
@@ -50,8 +52,10 @@ export class AgentState {
   private readonly options: AgentStateOptions;
   private evidence: StateEvidence | null = null;
   private told: ToldStatus | null = null;
-  /** The state named by the last event. */
-  private announced: AgentStateName = 'exited';
+  /** The state named by the last event; null: the journal has not been asked yet. */
+  private announced: AgentStateName | null = null;
+  /** The state named by the last event, if the journal has none any more. */
+  private assumed: AgentStateName = 'exited';
   private isAnnouncing = false;
   private readonly watchers = new Set<() => void>();
   private cancelDue = (): void => {};
@@ -132,8 +136,7 @@ export class AgentState {
   /** Begins to watch a run, whose state an earlier daemon may have published. */
   private watch(run: LiveRun, { agentType, cols, rows }: AgentSpec): StateEvidence {
     const { context, effects, log, screens, terminal } = this.options;
-    const { sizes: marks, told } = run.metadata;
-    if (told) this.announced = told.state;
+    const { sizes: marks } = run.metadata;
     return new StateEvidence({
       ...{ context, effects, log, terminal, screens, agentType, run, size: { cols, rows, marks } },
       onChanged: () => this.decide(),
@@ -168,10 +171,9 @@ export class AgentState {
 
   private tell({ state, reason }: Pick<DecidedState, 'state' | 'reason'>, now: number): void {
     const { told } = this;
-    // The journal already has its sleep.
-    if (!told && state === 'asleep') this.announced = state;
     if (told?.state !== state) {
-      const kept = told ? null : this.evidence?.run.metadata.told;
+      const kept = told ? null : this.keptState();
+      if (!told) this.assumed = kept?.state ?? (state === 'asleep' ? state : 'exited');
       const since = kept?.state === state ? kept.since : this.sinceOf(state, now);
       this.told = { state, since, reason };
       this.keep();
@@ -186,6 +188,12 @@ export class AgentState {
    */
   private sinceOf(state: AgentStateName, now: number): number {
     return state === 'exited' || state === 'asleep' ? (this.options.life.snapshot().end?.at ?? now) : now;
+  }
+
+  /** What an earlier daemon published of the current run, or of the one whose end is being recorded. */
+  private keptState(): ToldState | undefined {
+    const { state } = this.options.life.snapshot();
+    return 'run' in state ? state.run.metadata.told : undefined;
   }
 
   /** Makes the host keep the published state for a later daemon. */
@@ -226,6 +234,7 @@ export class AgentState {
 
   private async announce(): Promise<void> {
     const { context, effects, name } = this.options;
+    this.announced ??= await this.readJournal();
     while (this.told && this.told.state !== this.announced) {
       const { state, reason } = this.told;
       const event = agentStateEvent(name, this.evidence?.run.id ?? null, state, this.announced, reason);
@@ -238,6 +247,20 @@ export class AgentState {
       await new Promise<void>((resolve) => context.clock.after(AGENT_STATE.eventIntervalMs, resolve));
     }
     this.isAnnouncing = false;
+  }
+
+  /** Resolves with the state that the last event of this agent named. */
+  private async readJournal(): Promise<AgentStateName> {
+    const { context, name } = this.options;
+    const query = { types: ['agent.state', 'service.removed'], names: [name], since: null, limit: 1 };
+    const asked = context.ref('events').ask('history', query);
+    const { events } = await tolerateFailure(asked, () => ({ events: [] }));
+    const [last] = events;
+    if (!last) return this.assumed;
+    // An earlier agent of this name: it was removed.
+    if (last.type !== 'agent.state') return 'exited';
+    const { state } = JSON.parse(last.data) as { state: AgentStateName };
+    return state;
   }
 }
 

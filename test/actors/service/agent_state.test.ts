@@ -103,6 +103,56 @@ it('an agent under a later daemon repeats no event, and keeps the time of its la
   expect(next.changes()).toEqual([]);
 });
 
+it('an agent has the last state of its run in an event, whatever an earlier daemon left', async () => {
+  const { world, moved, status, changes } = await agent();
+  await running(world);
+  moved();
+  await world.advance(after(AGENT_STATE.outputMs));
+  await eventually(() => status().state === 'idle');
+  await world.advance(after(0));
+  await world.services.node.stop();
+  const all = changes();
+  expect(all.at(-1)).toBe('working idle output:quiet');
+  const later = async (journal: typeof world.journal, isOver: boolean) => {
+    const { row } = world.host;
+    if (!row) throw new Error('no run');
+    const { service, run } = row;
+    const outcome = { exitCode: 0, signal: null, exitUnknown: false, cause: 'exit' } as const;
+    const end = isOver ? { service, run, ...outcome, at: world.clock.now() } : null;
+    const told = { state: 'idle', since: world.clock.now() } as const;
+    const memo = { ...row.memo, told };
+    const next = await agent({ clock: world.clock, row: { ...row, memo, end }, journal });
+    next.world.host.reading = world.host.reading;
+    await next.world.ref.ask('adopt', {});
+    await eventually(() => next.status().state === (isOver ? 'exited' : 'idle'));
+    await next.world.advance(after(0));
+    await next.world.services.node.stop();
+    return next.changes();
+  };
+  // The kill came between the host's note and the event.
+  const isState = ({ type }: { type: string }) => type === 'agent.state';
+  const lastState = world.journal.findLastIndex(isState);
+  const cut = world.journal.filter((_, index) => index !== lastState);
+  expect(await later(cut, false)).toEqual(all);
+  expect(await later(world.journal, true)).toEqual([...all, 'idle exited process:exited']);
+  expect(await later(cut, true)).toEqual([...all.slice(0, -1), 'working exited process:exited']);
+  // Other events have displaced those of its states.
+  expect(await later([], false)).toEqual([]);
+  expect(await later([], true)).toEqual(['idle exited process:exited']);
+});
+
+it('an agent begins with no process, also where an earlier agent of its name was removed', async () => {
+  const about = { name: 'web', run: null };
+  const { world, changes } = await agent({
+    journal: [
+      { ...about, type: 'agent.state', data: '{"previous":"idle","state":"working","reason":{}}' },
+      { ...about, type: 'service.removed', data: '{"name":"web"}' },
+    ],
+  });
+  await running(world);
+  expect(changes().slice(1)).toEqual(['exited starting process:not-ready']);
+});
+
 it('an agent that changes state repeatedly does not flood the journal', async () => {
   const { world, moved, changes } = await agent();
   await running(world);
