@@ -55,6 +55,12 @@ export interface TestClock extends Clock {
   advance(ms: number): Promise<void>;
 }
 
+/** Virtual time. */
+export interface VirtualClock extends TestClock {
+  /** Lets `ms` pass in which nothing runs, as while the process is stopped: timers fire late, at the next advance. */
+  standStill(ms: number): void;
+}
+
 interface Timer {
   at: number;
   every: number | null;
@@ -62,7 +68,7 @@ interface Timer {
 }
 
 /** Time that stands still until it is advanced. Starts at `startMs` of the epoch. */
-export function virtualClock(startMs = Date.UTC(2030, 0, 1)): TestClock {
+export function virtualClock(startMs = Date.UTC(2030, 0, 1)): VirtualClock {
   let elapsed = 0;
   const timers = new Set<Timer>();
   const add = (ms: number, every: number | null, callback: () => void) => {
@@ -84,6 +90,9 @@ export function virtualClock(startMs = Date.UTC(2030, 0, 1)): TestClock {
     monotonic: () => elapsed,
     after: (ms, callback) => add(ms, null, callback),
     every: (ms, callback) => add(ms, ms, callback),
+    standStill(ms) {
+      elapsed += ms;
+    },
     async advance(ms) {
       const until = elapsed + ms;
       await settle();

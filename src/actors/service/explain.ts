@@ -204,15 +204,15 @@ function whenIdle(facts: ExplanationFacts): ExplanationText {
   };
 }
 
-function whenChecking(run: LiveRun, check: LastCheck | null, facts: ExplanationFacts): ExplanationText {
+function whenChecking({ run, check }: In<'checking'>, facts: ExplanationFacts): ExplanationText {
   const { portHolder, foreignHolder, now } = facts;
-  const { ready, port, deadline } = run.metadata;
-  const left = deadline === null ? null : deadline - now;
+  const { ready, port } = run.metadata;
+  const left = check.leftMs();
   return {
     reason: joinSentences(
       `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)} ` +
         'and has not passed its ready-check yet.',
-      aboutCheck(check, now),
+      aboutCheck(check.last(), now),
       foreignHolder === null && ready !== null && aboutPort(ready, port, portHolder),
       aboutForeignHolder(run, foreignHolder),
       aboutCrashBefore(facts),
@@ -271,7 +271,7 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
         next: 'Its ready-check follows.',
       };
     case 'checking':
-      return whenChecking(state.run, state.check.last(), facts);
+      return whenChecking(state, facts);
     case 'running':
       return whenRunning(state, facts);
     case 'stopping':

@@ -5,6 +5,7 @@ import type { LastCheck } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { CHECK, READY_CHECK, SERVICE } from '../../settings/limits.ts';
 import type { AskCheck } from './check_probes.ts';
+import { ReadyTime } from './ready_time.ts';
 import type { LiveRun } from './run.ts';
 
 export interface ReadyCheck {
@@ -14,6 +15,8 @@ export interface ReadyCheck {
   last(): LastCheck | null;
   /** Who held the service's port when the check would last have passed; null: nobody. */
   foreignHolder(): string | null;
+  /** Milliseconds until it times out; null: never. */
+  leftMs(): number | null;
   /** Ends the check without a result. */
   stop(): void;
 }
@@ -82,16 +85,15 @@ export function startReadyCheck(
   { text, timeoutMs, upMs, ...plan }: ReadyPlan,
   onResult: (passed: boolean) => void,
 ): ReadyCheck {
-  let began = clock.monotonic();
+  const time = new ReadyTime(clock);
   let last: LastCheck | null = null;
   let holder: string | null = null;
   let over = false;
   let cancelStep = nothing;
-  let cancelDeadline = nothing;
   const stop = (): void => {
     over = true;
     cancelStep();
-    cancelDeadline();
+    time.stop();
   };
   const finish = (passed: boolean): void => {
     if (over) return;
@@ -99,9 +101,9 @@ export function startReadyCheck(
     onResult(passed);
   };
   const judge = (passed: boolean, from: number): void => {
-    const now = clock.monotonic();
-    if (passed || (timeoutMs !== null && now - began >= timeoutMs)) finish(passed);
-    else cancelStep = clock.after(Math.max(0, from + probePauseMs(now - began, plan) - now), step);
+    const waited = time.ms;
+    if (passed || (timeoutMs !== null && waited >= timeoutMs)) finish(passed);
+    else cancelStep = clock.after(Math.max(0, from + probePauseMs(waited, plan) - clock.monotonic()), step);
   };
   const lookAtPort = (from: number): void =>
     foreignHolder((found) => {
@@ -123,16 +125,17 @@ export function startReadyCheck(
   };
   if (text === null) {
     cancelStep = clock.after(Math.max(0, SERVICE.minUptimeMs - upMs), () => {
-      began = clock.monotonic();
+      time.start(null, nothing);
       step();
     });
   } else {
-    const late = (): void => {
+    // With a timeout of 0 the first probe decides.
+    time.start(timeoutMs || null, () => {
       last ??= { url: text, at: clock.now(), status: null, error: `no answer yet after ${timeoutMs} ms` };
       finish(false);
-    };
-    if (timeoutMs) cancelDeadline = clock.after(timeoutMs, late);
+    });
     step();
   }
-  return { last: () => last, foreignHolder: () => holder, stop };
+  const leftMs = (): number | null => timeoutMs && Math.max(0, timeoutMs - time.ms);
+  return { last: () => last, foreignHolder: () => holder, leftMs, stop };
 }

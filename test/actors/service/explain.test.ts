@@ -42,7 +42,7 @@ const CHECK = {
   status: 500,
   error: 'it answered 500; 2xx or 3xx is needed',
 };
-const check = { last: () => CHECK, foreignHolder: () => null, stop: () => {} };
+const check = { last: () => CHECK, foreignHolder: () => null, leftMs: () => 12_300, stop: () => {} };
 const BACKOFF = { attempt: 4, delayMs: 800, nextAt: NOW + 640 };
 
 function about(
@@ -203,8 +203,9 @@ describe('an explanation', () => {
     ['https://localhost/', 'The ready URL asks port 443, while the service was given port 3000.'],
     ['tcp://localhost:3000', 'Nothing listens on port 3000: does the program take its port from $PORT?'],
   ])('recognises what is wrong with a check of %s', (ready, words) => {
-    const run = { ...RUN, metadata: { ...RUN.metadata, ready, deadline: null } };
-    const explanation = about({ phase: 'checking', run, check }, { status: 'starting' });
+    const run = { ...RUN, metadata: { ...RUN.metadata, ready } };
+    const endless = { ...check, leftMs: () => null };
+    const explanation = about({ phase: 'checking', run, check: endless }, { status: 'starting' });
     expect(explanation.reason).toContain(words);
     expect(explanation.next).toContain('It has no deadline');
   });

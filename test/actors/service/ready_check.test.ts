@@ -27,6 +27,7 @@ describe('a ready-check', () => {
     port: { holder: string | null };
     reports: { passed: boolean; at: number }[];
     last(): LastCheck | null;
+    leftMs(): number | null;
     stop(): void;
   }
   function watch(over: {
@@ -44,7 +45,7 @@ describe('a ready-check', () => {
     const check = startReadyCheck(clock, questions, plan, (passes) =>
       reports.push({ passed: passes, at: clock.monotonic() }),
     );
-    return { clock, probe, port, reports, last: check.last, stop: check.stop };
+    return { clock, probe, port, reports, last: check.last, leftMs: check.leftMs, stop: check.stop };
   }
 
   it('probes every 20 ms for 2 s, then after 5 % of the time waited, at most 500 ms', async () => {
@@ -106,6 +107,23 @@ describe('a ready-check', () => {
     await clock.advance(1_000);
     expect(probe.at).toEqual([0]);
     expect(reports).toEqual([{ passed: false, at: 0 }]);
+  });
+
+  it('does not count the time in which the daemon stood still, however often', async () => {
+    const { clock, probe, reports, leftMs } = watch({ timeoutMs: 10_000 });
+    for (let pauses = 0; pauses < 3; pauses += 1) {
+      await clock.advance(1_000);
+      clock.standStill(3_600_000);
+    }
+    await clock.advance(0);
+    expect(leftMs()).toBe(7_000);
+    expect(reports).toEqual([]);
+    const probed = probe.at.length;
+    await clock.advance(6_990);
+    expect(probe.at.length).toBeGreaterThan(probed);
+    expect(reports).toEqual([]);
+    await clock.advance(10);
+    expect(reports).toMatchObject([{ passed: false }]);
   });
 
   it('without a deadline continues at growing intervals', async () => {
