@@ -7,7 +7,7 @@ const FROM = 23_000;
 const BLOCKS = 14;
 const BLOCK = 690;
 /** The first ports of a block, after that which claims it: the daemons of the file give them out, and nothing else. */
-const DAEMONS = 90;
+const DAEMONS = 200;
 
 const listens = (server: Server, port: number): Promise<boolean> =>
   new Promise((resolve) => {
