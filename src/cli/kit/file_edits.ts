@@ -32,9 +32,22 @@ const at = (value: unknown, path: readonly string[]): unknown =>
     value,
   );
 
+const isObject = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Throws an UneditableError unless everything above `path` is an object, called `name`, or does not exist. */
+function checkAbove(value: unknown, path: readonly string[], name: 'object' | 'table'): void {
+  for (let length = 1; length < path.length; length += 1) {
+    const above = path.slice(0, length);
+    const found = at(value, above);
+    if (found !== undefined && !isObject(found))
+      throw new UneditableError(`${above.join('.')} is no ${name}`);
+  }
+}
+
 function parsed(text: string): unknown {
   const value = text.trim() === '' ? {} : parseJsonc(text);
-  if (!(value instanceof Object) || Array.isArray(value)) throw new UneditableError('it is no JSON object');
+  if (!isObject(value)) throw new UneditableError('it is no JSON object');
   return value;
 }
 
@@ -60,7 +73,9 @@ function withoutJson(text: string, edit: JsonEdit): string {
 
 function withJson(text: string, edit: JsonEdit): string {
   const { path } = edit;
-  const value = at(parsed(text), path);
+  const content = parsed(text);
+  checkAbove(content, path, 'object');
+  const value = at(content, path);
   const base = text.trim() === '' ? '{}\n' : text;
   if (edit.kind === 'value') {
     if (value !== undefined && !edit.isOurs(value)) return text;
@@ -101,7 +116,11 @@ async function withBlock(text: string, edit: BlockEdit): Promise<string> {
   const [begin, end] = marksOf(edit);
   const { lines, toml } = edit;
   const base = withoutBlock(text, edit);
-  if (toml && at(await parsedToml(base, 'it is no TOML'), toml) !== undefined) return text;
+  if (toml) {
+    const content = await parsedToml(base, 'it is no TOML');
+    checkAbove(content, toml, 'table');
+    if (at(content, toml) !== undefined) return text;
+  }
   if (text.includes(begin + lines + end)) return text;
   const gap = base === '' ? '' : base.endsWith('\n') ? '\n' : '\n\n';
   const next = base + gap + begin + lines + end;

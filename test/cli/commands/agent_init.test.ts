@@ -151,6 +151,29 @@ describe('berth agent init', () => {
     expect(readdirSync(root)).toEqual(['AGENTS.md']);
   });
 
+  it('names what is in the way where a setting has another type, and writes nothing', async () => {
+    const ways: readonly (readonly [program: string, file: string, text: string, reason: string])[] = [
+      ['claude', '.mcp.json', '{"mcpServers": []}', 'mcpServers is no object'],
+      ['claude', '.claude/settings.local.json', '{"hooks": "none"}', 'hooks is no object'],
+      ['claude', '.claude/settings.local.json', '{"hooks": {"Stop": {}}}', 'hooks.Stop is no list'],
+      ['codex', '.codex/config.toml', 'mcp_servers = "none"\n', 'mcp_servers is no table'],
+      ['codex', '.codex/config.toml', '[[mcp_servers]]\na = 1\n', 'mcp_servers is no table'],
+      ['codex', '.codex/hooks.json', '{"hooks": []}', 'hooks is no object'],
+      ['gemini', '.gemini/settings.json', '{"mcpServers": null}', 'mcpServers is no object'],
+      ['opencode', 'opencode.json', '{"mcp": true}', 'mcp is no object'],
+      ['cursor', '.cursor/hooks.json', '{"hooks": 3}', 'hooks is no object'],
+    ];
+    for (const [program, file, text, reason] of ways) {
+      const { init, root } = project({ [file]: text });
+      const refused = await init(`--${program}`, '--yes');
+      expect(refused).toMatchObject({ code: 1, stdout: '' });
+      expect(refused.stderr.split('\n')[0]).toContain(`${join(root, file)} is left as it is: ${reason}`);
+      const removed = await init(`--${program}`, '--remove', '--yes');
+      expect(removed).toMatchObject({ code: 0, stdout: 'Nothing is to be changed.\n' });
+      expect(Object.values(tree(root)).filter((content) => content !== null)).toEqual([text]);
+    }
+  });
+
   it('keeps what is edited while it asks', async () => {
     const { root, env } = project({ 'AGENTS.md': '# Rules\n' });
     const terminal = pty.spawn(process.execPath, [BIN, 'agent', 'init', '--codex'], {
