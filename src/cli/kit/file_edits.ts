@@ -35,7 +35,7 @@ const at = (value: unknown, path: readonly string[]): unknown =>
 const isObject = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Throws an UneditableError unless everything above `path` is an object, called `name`, or does not exist. */
+/** Throws an UneditableError if something above `path` is no object, which the format calls `name`. */
 function checkAbove(value: unknown, path: readonly string[], name: 'object' | 'table'): void {
   for (let length = 1; length < path.length; length += 1) {
     const above = path.slice(0, length);
