@@ -3,6 +3,7 @@
 import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { DESCRIPTORS } from '../settings/limits.ts';
+import { loadPart } from '../settings/load_part.ts';
 import { type AddressRefusal, listenOnLoopback } from './loopback_listener.ts';
 import { loadLibc } from './process/libc.ts';
 import { areDescriptorsUsed } from './process/open_files_limit.ts';
@@ -46,7 +47,7 @@ export async function holdPort(
   return {
     port: listener.port,
     async share() {
-      const libc = await loadLibc();
+      const libc = await loadPart(loadLibc);
       const duplicate = (fd: number): number => libc.duplicate(fd);
       if (!held) {
         held = listener.descriptors.map(duplicate);
@@ -56,7 +57,7 @@ export async function holdPort(
       return held.map(duplicate);
     },
     async shareConnection(socket) {
-      const libc = await loadLibc();
+      const libc = await loadPart(loadLibc);
       const fd = descriptorOf(socket);
       return fd === null || areDescriptorsUsed(DESCRIPTORS.dial) ? null : libc.duplicate(fd);
     },

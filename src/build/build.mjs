@@ -74,13 +74,11 @@ async function buildInto(fresh) {
   const { compile } = await import('./bytecode.mjs');
   const { writeClientPackage } = await import('./client_package.mjs');
   const { thirdPartyLicences } = await import('./licences.mjs');
-  const { writePackagesManifest } = await import('./packages.mjs');
   const { copyBinaries } = await import('./uws_binaries.mjs');
   const groups = bundles(root, fresh);
   const inputs = { program: [], client: [], benches: [] };
   for (const [group, list] of Object.entries(groups))
     for (const bundle of list) inputs[group].push(...Object.keys((await build(bundle)).metafile.inputs));
-  writePackagesManifest(fresh);
   writeClientPackage(root, fresh, thirdPartyLicences(root, inputs.client));
   copyBinaries(root, fresh);
   cpSync(join(root, 'src/agent-rules'), join(fresh, 'agent-rules'), { recursive: true });

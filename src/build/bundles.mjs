@@ -6,6 +6,7 @@ import { builtins } from './builtins.mjs';
 import { clientBundles } from './client_package.mjs';
 import { natives } from './natives.mjs';
 import { noClientAnswers, noLocales, packageBundles, packagesApart } from './packages.mjs';
+import { retriedModules } from './retried_modules.mjs';
 
 /**
  * The program is CommonJS: starting Node's module loader costs a process or thread 5 ms, and each file loaded
@@ -93,7 +94,7 @@ function programs(shared) {
     },
     banner: { js: "const berthFile = require('node:url').pathToFileURL(__filename).href;" },
   };
-  const plugins = [schemasApart, natives, builtins, noClientAnswers];
+  const plugins = [schemasApart, natives, builtins, noClientAnswers, retriedModules];
   return [
     command,
     { ...daemon, entryPoints: DAEMON, plugins: [packagesApart('.'), ...plugins] },
@@ -101,7 +102,7 @@ function programs(shared) {
     {
       ...common,
       entryPoints: { [SCHEMAS.file]: SCHEMAS.source },
-      plugins: [packagesApart('.', ['re2js']), noLocales],
+      plugins: [packagesApart('.', ['re2js']), noLocales, retriedModules],
     },
     packageBundles(shared),
   ];

@@ -2,7 +2,7 @@
 // neither dependencies nor native code. The program's package exports the same files as `/client`.
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageBundles, packagesApart, writePackagesManifest } from './packages.mjs';
+import { packageBundles, packagesApart } from './packages.mjs';
 
 const FOLDER = 'client-package';
 /** The packages that the client for Node loads at first use: for the configuration, and for terminals. */
@@ -55,7 +55,6 @@ export function writeClientPackage(root, output, licences) {
     sideEffects: false,
   };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
-  writePackagesManifest(folder);
   writeFileSync(join(folder, 'THIRD_PARTY_LICENSES'), licences);
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   cpSync(join(root, 'src/client/README.md'), join(folder, 'README.md'));

@@ -1,7 +1,7 @@
 // Packages that a program loads only when it needs them. Each is bundled into one file in `packages`, and npm
 // does not install it. A separate file costs a start nothing, and its first use one call of `require`.
-import { writeFileSync } from 'node:fs';
-import { join, posix } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { posix } from 'node:path';
 import { natives } from './natives.mjs';
 
 const FOLDER = 'packages';
@@ -28,6 +28,12 @@ const PACKAGES = [
 
 /** Other entries for packages whose own entry loads its parts in a way that the bundler cannot follow. */
 const ENTRIES = { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' };
+
+/**
+ * The name says that a file is CommonJS: while npm installs an update, a `package.json` beside it may be
+ * missing.
+ */
+const EXTENSION = '.cjs';
 
 const fileOf = (name) => `${FOLDER}/${name.replace(/^@/, '').replace('/', '-')}`;
 
@@ -69,6 +75,15 @@ const noNativePg = {
   },
 };
 
+/** The file that piscina's threads begin with has the extension of the others. */
+const piscinaEntry = {
+  name: 'piscina-entry',
+  setup: (build) =>
+    build.onLoad({ filter: /node_modules.piscina.dist.index\.js$/ }, ({ path }) => ({
+      contents: readFileSync(path, 'utf8').replace("'worker.js'", `'worker${EXTENSION}'`),
+    })),
+};
+
 /** Other names under which third-party packages import a package. */
 const ALIASES = { 'zod/v4': 'zod' };
 
@@ -79,7 +94,7 @@ export const packagesApart = (folder, names = PACKAGES) => ({
     build.onResolve({ filter: /^[@a-z]/ }, ({ path: asked }) => {
       const path = ALIASES[asked] ?? asked;
       if (!names.includes(path)) return undefined;
-      const file = posix.relative(folder, `${fileOf(path)}.js`);
+      const file = posix.relative(folder, `${fileOf(path)}${EXTENSION}`);
       return { path: file.startsWith('.') ? file : `./${file}`, external: true };
     }),
 });
@@ -88,6 +103,7 @@ export const packagesApart = (folder, names = PACKAGES) => ({
 export const packageBundles = (shared, names = PACKAGES) => ({
   ...shared,
   format: 'cjs',
+  outExtension: { '.js': EXTENSION },
   entryPoints: {
     ...Object.fromEntries(names.map((name) => [fileOf(name), ENTRIES[name] ?? name])),
     // The entry of piscina's threads: piscina looks for it beside itself.
@@ -97,9 +113,5 @@ export const packageBundles = (shared, names = PACKAGES) => ({
   minifySyntax: true,
   // Optional parts that Berth does not use.
   external: ['@napi-rs/nice', 'bufferutil', 'utf-8-validate'],
-  plugins: [noNativePg, noLocales, natives],
+  plugins: [noNativePg, noLocales, natives, piscinaEntry],
 });
-
-/** Marks the files of `packages` below `output` as CommonJS, unlike the package around it. */
-export const writePackagesManifest = (output) =>
-  writeFileSync(join(output, FOLDER, 'package.json'), '{"type":"commonjs"}\n');

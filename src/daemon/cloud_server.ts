@@ -15,13 +15,14 @@ import { systemClock } from '../runtime/clock.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { configFile, loadSettings, type Settings, SettingsError } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
+import { loadPart } from '../settings/load_part.ts';
 import { openStateDir, stateDirPath } from '../settings/state_dir.ts';
 import { checkStateFiles, readTextInput } from '../settings/state_files.ts';
 import { VERSION } from '../settings/version.ts';
 import { AddressFile } from './address_file.ts';
 import { CloudController, resolveCloudToken } from './cloud_controller.ts';
 import { createThreadData } from './create_thread_data.ts';
-import { report, reportCrash, reportDefect } from './daemon_log.ts';
+import { report, reportCrash, reportDefect, reportUnloaded } from './daemon_log.ts';
 import { createFrontNode } from './front_node.ts';
 import { endProcess } from './hanging_thread.ts';
 import { heartbeatMemory, startHeartbeat } from './heartbeat.ts';
@@ -143,7 +144,8 @@ function createServerFront(settings: Settings, { node, threads, cloud, stateDir,
     cloud,
     logJobs: createLogJobs(node),
     ensureMcp: () => threads.ensure('mcp'),
-    openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
+    openapi: async (operations) =>
+      (await loadPart(() => import('../api/schemas.ts'))).openapiJson(operations),
     pageLookup: () => null,
     unreadyReason: () =>
       threads.silenceOf('cloud') ?? (cloud.views.holder() ? null : cloud.views.unavailableReason()),
@@ -187,7 +189,10 @@ async function start(argv: string[], ending: AbortSignal, begun: { threads?: Thr
     dataFor: () => data,
     receiveAfter: heard.promise,
     onUnendable: (diagnosis) => endProcess(`${diagnosis.stack ?? diagnosis.message}\nit cannot be ended`),
-    onDeath: (name, error, sequel) => reportCrash(`the thread ${name}`, error, sequel === 'refused'),
+    onDeath: (name, error, sequel) =>
+      sequel === 'awaits-files'
+        ? reportUnloaded(`the thread ${name}`, error)
+        : reportCrash(`the thread ${name}`, error, sequel === 'refused'),
   });
   begun.threads = threads;
 

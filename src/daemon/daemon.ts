@@ -15,6 +15,7 @@ import { type Node, tolerateFailure } from '../runtime/actor.ts';
 import { dashboardUrl } from '../settings/build_paths.ts';
 import { type Settings, SettingsError } from '../settings/config.ts';
 import { SERVICE, THREADS } from '../settings/limits.ts';
+import { loadPart } from '../settings/load_part.ts';
 import { tokenWarnings } from '../settings/token_warnings.ts';
 import { VERSION } from '../settings/version.ts';
 import { AddressFile } from './address_file.ts';
@@ -75,7 +76,8 @@ function createDaemonFront(
     cloud,
     logJobs: createLogJobs(node),
     ensureMcp: () => threads.ensure('mcp'),
-    openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
+    openapi: async (operations) =>
+      (await loadPart(() => import('../api/schemas.ts'))).openapiJson(operations),
     pageLookup: (path) => dashboard(path) ?? schemaPage(path) ?? docsPage(path),
     unreadyReason: () => threads.silenceOf('services'),
     readSystem: systemReader(node, threads, stateDir, lagMs),

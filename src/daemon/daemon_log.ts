@@ -16,6 +16,12 @@ export const reportDefect = (error: unknown): void => report(`defect: ${describe
 export const reportCrash = (address: string, error: unknown, ended: boolean): void =>
   report(`${address} crashed${ended ? ' and does not start again' : ''}: ${describeError(error)}`);
 
+/** Reports that a part of the program does not load. `what` is tried again until it does. */
+export const reportUnloaded = (what: string, error: unknown): void => {
+  const [reason] = (error instanceof Error ? error.message : String(error)).split('\n');
+  report(`${what} does not load and is tried again, as while Berth is being updated: ${reason}`);
+};
+
 /** Reports events, one line each. Statistics are left out, because they would drown everything else. */
 export function reportEvents(records: readonly EventRecord[]): void {
   for (const { type, data } of records) if (type !== 'service.stats') report(`${type} ${escapeUnsafe(data)}`);

@@ -1,6 +1,5 @@
 // The main thread's node and the threads around it. Created first, so that the slowest parts start while the
 // rest of the daemon's code is still loading.
-// rest of the daemon's code is being loaded.
 import type { HostStart } from '../adapters/host/host_start.ts';
 import { giveMemoryBackAtRest } from '../adapters/process/resting_memory.ts';
 import { SERVICES_NODE } from '../protocol/address.ts';
@@ -11,7 +10,7 @@ import { deferred } from '../runtime/deferred.ts';
 import type { Settings } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
 import { createThreadData } from './create_thread_data.ts';
-import { report, reportCrash } from './daemon_log.ts';
+import { report, reportCrash, reportUnloaded } from './daemon_log.ts';
 import { createFrontNode } from './front_node.ts';
 import { endProcess } from './hanging_thread.ts';
 import { heartbeatMemory, startHeartbeat } from './heartbeat.ts';
@@ -82,6 +81,7 @@ export function createMainThread(
     startedWorkers: new Map([[SERVICES_NODE, services]]),
     onUnendable: (diagnosis) => endProcess(`${diagnosis.stack ?? diagnosis.message}\nit cannot be ended`),
     onDeath: (name, error, sequel) => {
+      if (sequel === 'awaits-files') return reportUnloaded(`the thread ${name}`, error);
       if (!isFailure(error)) reportCrash(`the thread ${name}`, error, sequel === 'refused');
       if (sequel === 'restarts') return;
       if (name !== SERVICES_NODE) {

@@ -85,6 +85,11 @@ export class ThreadInstance {
     this.control = wrap<ThreadControl>(endpoint(port1));
   }
 
+  /** Whether the thread's code has been loaded. */
+  get isLoaded(): boolean {
+    return this.worker.isLoaded;
+  }
+
   /**
    * Resolves when the thread's `setup` is done, or with its Failure if another start would fail too. Never
    * settles if the thread dies first.

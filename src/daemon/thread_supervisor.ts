@@ -2,54 +2,35 @@
 // stop.
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { gatedPipe, messagePortPipe } from '../adapters/pipes.ts';
-import { createNodeLookup, type NodeKind, nodesOf } from '../protocol/address.ts';
+import { createNodeLookup, nodesOf } from '../protocol/address.ts';
 import type { ThreadStatus } from '../protocol/system.ts';
 import { Failure, type Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
-import { type Deferred, deferred, withTimeout } from '../runtime/deferred.ts';
+import { deferred, withTimeout } from '../runtime/deferred.ts';
 import { type RestartLimit, RestartWindow } from '../runtime/restart_window.ts';
 import { entryUrl } from '../settings/build_paths.ts';
 import { THREADS } from '../settings/limits.ts';
+import { isLoadError, LOAD_PATIENCE_MS, LOAD_RETRY_MS } from '../settings/load_part.ts';
 import { hangError, isDebugged } from './hanging_thread.ts';
 import { type Stall, StallDetector } from './stall_detector.ts';
+import {
+  areConnected,
+  pendingUp,
+  type StartingState,
+  THREAD_KINDS,
+  type Thread,
+  type ThreadKind,
+  type ThreadState,
+} from './supervised_thread.ts';
 import { ThreadInstance, type ThreadTask } from './thread_instance.ts';
 import { workerStack } from './thread_stack.ts';
 import { type StartedWorker, startWorker } from './worker_thread.ts';
 
-type ThreadKind = Exclude<NodeKind, 'front' | 'host'>;
-
-/** Every kind of thread in the order of starting; they stop in the reverse order. */
-const THREAD_KINDS: readonly ThreadKind[] = [
-  'services',
-  'cloud',
-  'tethers',
-  'doors',
-  'gateway',
-  'watcher',
-  'mcp',
-];
-
-/** The kinds of node that have a connection, in either direction. */
-const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
-  ['front', 'services'],
-  ['front', 'cloud'],
-  ['front', 'tethers'],
-  ['cloud', 'tethers'],
-  ['front', 'gateway'],
-  ['services', 'gateway'],
-  ['front', 'doors'],
-  ['services', 'doors'],
-  ['services', 'cloud'],
-  ['front', 'watcher'],
-  ['services', 'watcher'],
-  ['front', 'mcp'],
-];
-
-const areConnected = (one: NodeKind, other: NodeKind): boolean =>
-  CONNECTED_KINDS.some(([a, b]) => (a === one && b === other) || (a === other && b === one));
-
-/** What follows a thread's death: it starts again at once or after a pause, unless it refused to start. */
-export type DeathSequel = 'restarts' | 'pauses' | 'refused';
+/**
+ * What follows a thread's death: it starts again at once or after a pause, unless it refused to start. If its
+ * files do not load, it starts once they do.
+ */
+export type DeathSequel = 'restarts' | 'pauses' | 'refused' | 'awaits-files';
 
 export interface ThreadSupervisorOptions {
   /** The node of this thread, `front` to the others. */
@@ -62,7 +43,10 @@ export interface ThreadSupervisorOptions {
   dataFor: (kind: ThreadKind, isRestart: boolean) => unknown;
   /** Messages from the threads to this one wait until this resolves. */
   receiveAfter?: Promise<void>;
-  /** Called for every death of a thread. If it refused to start, the error is its Failure. */
+  /**
+   * Called for every death of a thread, but only once while its files do not load. If it refused to start,
+   * the error is its Failure.
+   */
   onDeath: (name: string, error: unknown, sequel: DeathSequel) => void;
   restarts?: RestartLimit;
   /** How long a thread that has died too often stays down, in milliseconds. */
@@ -103,39 +87,7 @@ export interface ThreadSupervisor {
 
 type RestartListener = (name: string) => void | Promise<void>;
 
-/** `up` settles when the thread is up, across as many deaths as are allowed. */
-type ThreadState =
-  | { is: 'idle' }
-  | StartingState
-  | { is: 'up'; instance: ThreadInstance }
-  /** The connection is lost, so the thread is useless and is being terminated. */
-  | { is: 'lost'; instance: ThreadInstance; up: Deferred<void> }
-  /** The thread stays down, for good or for a while. */
-  | { is: 'ended'; failure: Failure };
-
-interface StartingState {
-  is: 'starting';
-  instance: ThreadInstance;
-  up: Deferred<void>;
-}
-
-interface Thread {
-  readonly name: string;
-  readonly kind: ThreadKind;
-  readonly deaths: RestartWindow;
-  state: ThreadState;
-  /** Whether it has ever been up. */
-  wasUp: boolean;
-  /** For the thread's current run; null once that is known to hang. */
-  detector: StallDetector | null;
-  /** Resolves when the peers that existed before its last start are connected to it. */
-  peersConnected: Promise<unknown>;
-}
-
 const ALREADY_RESOLVED = Promise.resolve();
-
-/** The `up` of a state that follows `state`, so that existing waiters keep waiting. */
-const pendingUp = (state: ThreadState): Deferred<void> => ('up' in state ? state.up : deferred());
 
 /** The code of the error that names a native package which does not load: src/build/natives.mjs. */
 const PACKAGE_MISSING = 'ERR_PACKAGE_MISSING';
@@ -171,6 +123,7 @@ class Supervisor implements ThreadSupervisor {
           deaths: new RestartWindow(restarts),
           state: { is: 'idle' },
           wasUp: false,
+          absentSince: null,
           detector: null,
           peersConnected: ALREADY_RESOLVED,
         });
@@ -278,6 +231,7 @@ class Supervisor implements ThreadSupervisor {
     if (thread.state !== state) return;
     thread.state = { is: 'up', instance: state.instance };
     thread.wasUp = true;
+    thread.absentSince = null;
     state.up.resolve();
   }
 
@@ -312,6 +266,10 @@ class Supervisor implements ThreadSupervisor {
       if (state.failure.code === 'storage_full') this.returnFrom(thread, state, thread.wasUp);
       return;
     }
+    if (this.isAbsent(state, reason)) {
+      this.awaitFiles(thread, reason);
+      return;
+    }
     if (hasCode(reason, PACKAGE_MISSING)) {
       const failure = new Failure('internal', reason.message);
       this.giveUp(thread, failure);
@@ -322,6 +280,30 @@ class Supervisor implements ThreadSupervisor {
     onDeath(thread.name, reason, restarts ? 'restarts' : 'pauses');
     if (restarts) this.launch(thread);
     else this.pause(thread);
+  }
+
+  /**
+   * Whether the files of a thread do not load. Before any thread has been up, the program is starting and
+   * fails.
+   */
+  private isAbsent(state: ThreadState, reason: unknown): boolean {
+    if (!('instance' in state) || ![...this.threads.values()].some(({ wasUp }) => wasUp)) return false;
+    return !state.instance.isLoaded || isLoadError(reason);
+  }
+
+  /** Tries the thread again until its files load. An update takes them away, which is no crash. */
+  private awaitFiles(thread: Thread, reason: unknown): void {
+    const now = systemClock.monotonic();
+    if (thread.absentSince === null) this.options.onDeath(thread.name, reason, 'awaits-files');
+    thread.absentSince ??= now;
+    const up = pendingUp(thread.state);
+    const isLate = now - thread.absentSince > LOAD_PATIENCE_MS;
+    if (isLate) up.reject(new Failure('internal', `${thread.name} does not load: ${reason}`));
+    const state: ThreadState = { is: 'absent', up: isLate ? deferred() : up };
+    thread.state = state;
+    systemClock.after(LOAD_RETRY_MS, () => {
+      if (thread.state === state) this.launch(thread);
+    });
   }
 
   /**
@@ -378,7 +360,9 @@ class Supervisor implements ThreadSupervisor {
     return late;
   }
 
-  private async stopOne({ name, state }: Thread): Promise<string[]> {
+  private async stopOne(thread: Thread): Promise<string[]> {
+    const { name, state } = thread;
+    if (state.is === 'absent') this.giveUp(thread, goneFailure(STOPPING));
     if (!('instance' in state)) return [];
     const { stopMs = THREADS.stopTimeoutMs } = this.options;
     return (await state.instance.stop(stopMs)) ?? [name];

@@ -1,6 +1,5 @@
 // A worker thread that gets its assignment after its start. So the first thread, which takes as long to start
 // as a Node process, starts while the daemon's own code is still loading.
-// a Node process, starts while the daemon's own code is still loading.
 import { parentPort, type Transferable, Worker } from 'node:worker_threads';
 
 /** Sent by a thread whose code has been loaded. */
@@ -16,6 +15,8 @@ export interface StartedWorker {
    * can abort the process.
    */
   readonly loaded: Promise<void>;
+  /** Whether its code has been loaded. */
+  readonly isLoaded: boolean;
   /** Resolves with the reason when the thread has ended. */
   readonly ended: Promise<unknown>;
   terminate(): Promise<void>;
@@ -32,14 +33,21 @@ export function startWorker(entry: string | URL, name: string): StartedWorker {
     });
     worker.once('exit', (code) => resolve(cause ?? new Error(`exit code ${code}`)));
   });
+  let isLoaded = false;
   const loaded = new Promise<void>((resolve) => {
-    worker.once('message', () => resolve());
+    worker.once('message', () => {
+      isLoaded = true;
+      resolve();
+    });
     void ended.then(() => resolve());
   });
   return {
     assign: (assignment, transfer) => worker.postMessage(assignment, transfer),
     online,
     loaded,
+    get isLoaded() {
+      return isLoaded;
+    },
     ended,
     terminate: async () => void (await worker.terminate()),
   };

@@ -48,7 +48,7 @@ interface HostParts {
   logWriters: LogWriters;
   notices: NoticeSockets;
   watch: TerminalWatch;
-  /** Loads node-pty, once. */
+  /** Loads node-pty. */
   loadTerminals: () => Promise<SpawnTerminal>;
   /** Whether nothing would be lost if the host exited now. */
   isIdle: () => boolean;
@@ -119,11 +119,14 @@ async function acquireLock(folder: string, libc: Libc | null): Promise<boolean> 
   return true;
 }
 
-/** Loads node-pty at the first call. */
+/** Loads node-pty at the first call, and after a failure at the next. */
 function terminalLoader(clock: Clock): () => Promise<SpawnTerminal> {
   let terminals: Promise<SpawnTerminal> | undefined;
   return () => {
-    terminals ??= loadTerminalSpawner(clock);
+    terminals ??= loadTerminalSpawner(clock).catch((error: unknown) => {
+      terminals = undefined;
+      throw error;
+    });
     return terminals;
   };
 }

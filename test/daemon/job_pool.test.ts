@@ -1,9 +1,12 @@
 // The pool, with real threads.
-import { pathToFileURL } from 'node:url';
+import { cpSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { createJobPool, type JobPoolOptions } from '../../src/daemon/job_pool.ts';
 import { afterThisTest } from '../kit/actors.ts';
 import { bundle } from '../kit/bundle.ts';
+import { eventually } from '../kit/eventually.ts';
 import { codeOf } from '../kit/probe_actor.ts';
 
 let testWorker: URL;
@@ -87,6 +90,46 @@ it('closing the pool ends running jobs and refuses new ones', async () => {
   await jobs.close();
   expect(await spinning).toBe('crashed');
   expect(await codeOf(run('late'))).toBe('gone');
+});
+
+it('jobs wait for files that are missing or incomplete, and no time counts meanwhile', async () => {
+  const logged = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  onTestFinished(() => logged.mockRestore());
+  const file = join(dirname(fileURLToPath(testWorker)), 'replaced.mjs');
+  const { run } = open({ threads: 1, deadlineMs: 1_500 }, pathToFileURL(file));
+  let settled = 0;
+  const jobs = ['a', 'b', 'c'].map((job) => run(job).finally(() => (settled += 1)));
+  const isReported = (reason: string) => logged.mock.calls.join('\n').includes(reason);
+  await eventually(() => isReported('Cannot find module'));
+  writeFileSync(file, '');
+  await eventually(() => isReported('No handler function'));
+  writeFileSync(file, 'export default {');
+  await eventually(() => isReported('Unexpected end of input'));
+  expect(settled).toBe(0);
+  expect(isReported('crashed')).toBe(false);
+  cpSync(testWorker, file);
+  expect(await Promise.all(jobs)).toMatchObject(['a', 'b', 'c'].map((server) => ({ server })));
+});
+
+it('a job whose own files are missing waits for them', async () => {
+  const logged = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  onTestFinished(() => logged.mockRestore());
+  const file = join(dirname(fileURLToPath(testWorker)), 'part.mjs');
+  const { jobs } = open();
+  const job = jobs.run('loadRules', { folders: [file] });
+  await eventually(() => logged.mock.calls.join('\n').includes('Cannot find module'));
+  writeFileSync(file, '');
+  expect(await job).toEqual({ sets: [], faults: [] });
+});
+
+it('closing the pool ends jobs that wait for files', async () => {
+  const logged = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  onTestFinished(() => logged.mockRestore());
+  const { jobs, run } = open({}, new URL('missing.mjs', testWorker));
+  const waiting = codeOf(run('job'));
+  await eventually(() => logged.mock.calls.length > 0);
+  await jobs.close();
+  expect(await waiting).toBe('gone');
 });
 
 it('the real job table reads a kubeconfig', async () => {

@@ -4,7 +4,10 @@ import { fail } from '../../src/protocol/errors.ts';
 
 export default serveJobs({
   hashInputs: () => 'hash',
-  loadRules: async () => ({ sets: [], faults: [] }),
+  loadRules: async ({ folders: [module] }) => {
+    await import(module);
+    return { sets: [], faults: [] };
+  },
   readState: async () => ({
     screen: null,
     beside: null,

@@ -90,6 +90,52 @@ it('a thread that had no disk space to start is started again when it is needed'
   expect(deaths).toMatchObject([{ sequel: 'refused' }, { sequel: 'refused' }]);
 });
 
+it('a thread whose files do not load is started once they do, and that counts for no limit', async () => {
+  const entry = join(tempDir(), 'worker.mjs');
+  let starts = 0;
+  const { threads, deaths, node } = open({
+    entryOf: (kind) => {
+      if (kind === 'services') return worker;
+      starts += 1;
+      return pathToFileURL(entry);
+    },
+    restarts: { max: 1, withinMs: 60_000 },
+  });
+  await threads.ensure('services');
+  const up = threads.ensure('gateway');
+  await eventually(() => starts > 2);
+  // As while a file is being written: nothing, then a part of it.
+  for (const part of ['', 'import "./missing.mjs";']) {
+    const before = starts;
+    writeFileSync(entry, part);
+    await eventually(() => starts > before + 1);
+  }
+  writeFileSync(entry, `import ${JSON.stringify(worker.href)};`);
+  await up;
+  expect(deaths).toMatchObject([{ name: 'gateway', sequel: 'awaits-files' }]);
+  expect(await node.ref<Worker>('gateway').ask('where', null)).toMatchObject({ node: 'gateway' });
+
+  // As a thread that has been up: its crash counts, and its missing files do not.
+  rmSync(entry);
+  node.ref<Worker>('gateway').tell('throw', { text: 'a crash' });
+  const before = starts;
+  await eventually(() => starts > before + 2);
+  writeFileSync(entry, `import ${JSON.stringify(worker.href)};`);
+  await threads.ensure('gateway');
+  expect(deaths.map(({ sequel }) => sequel)).toEqual(['awaits-files', 'restarts', 'awaits-files']);
+});
+
+it('a stop ends what waits for a thread whose files are missing', async () => {
+  const { threads, deaths } = open({
+    entryOf: (kind) => (kind === 'services' ? worker : new URL('missing.mjs', worker)),
+  });
+  await threads.ensure('services');
+  const up = codeOf(threads.ensure('gateway'));
+  await eventually(() => deaths.length === 1);
+  expect(await threads.stop()).toEqual([]);
+  expect(await up).toBe('gone');
+});
+
 it('asks cross threads: from the front, between kinds and to a pool', async () => {
   const { node, threads, registry } = open();
   await threads.ensure('services');

@@ -92,6 +92,11 @@ describe('the build', () => {
     );
     expect(needed).toEqual([]);
   });
+
+  it('has packages that are CommonJS by their names, because npm writes no file before another', () => {
+    const names = readdirSync(join(DIST, 'packages'));
+    expect(names.filter((name) => !name.endsWith('.cjs'))).toEqual([]);
+  });
 });
 
 it('without its native packages, the build says which are missing', async () => {

@@ -8,6 +8,7 @@ import { serviceAddress } from '../../protocol/address.ts';
 import type { ScheduleSpec, SchedulesProtocol, StoredSchedule } from '../../protocol/schedules.ts';
 import { actor, type Context, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { SCHEDULE } from '../../settings/limits.ts';
+import { loadPart } from '../../settings/load_part.ts';
 
 export interface SchedulesConfig {
   store: Pick<Store, 'table'>;
@@ -51,7 +52,7 @@ class Schedules {
       return null;
     }
     // Loaded with the first schedule.
-    const { timetableOf } = await import('../../adapters/cron.ts');
+    const { timetableOf } = await loadPart(() => import('../../adapters/cron.ts'));
     const text = JSON.stringify(schedule);
     const before = this.entries.get(name)?.stored ?? rows.get(name);
     const isNew = before?.schedule !== text;

@@ -5,6 +5,7 @@ import type { AskProbe, Probe, ProbeResult } from '../../adapters/ready_probe.ts
 import type { CheckPlan, Probing } from '../../protocol/checks.ts';
 import type { ExecReport, Notice } from '../../protocol/host.ts';
 import { type Clock, isFailure } from '../../runtime/actor.ts';
+import { loadPart } from '../../settings/load_part.ts';
 import type { HostQuestions } from './host_questions.ts';
 import { LogProbe } from './log_probe.ts';
 import type { LiveRun } from './run.ts';
@@ -81,7 +82,7 @@ const ASKED: {
   url({ url, expected: { body, header, status } }, _run, { probe, onDefect }) {
     if (body === null) return (limitMs, onDone) => probe({ url, header, status }, limitMs, onDone);
     return afterwards(
-      linearRegex(body),
+      loadPart(() => linearRegex(body)),
       onDefect,
       (regex) => (limitMs, onDone) => probe({ url, header, status, body: regex }, limitMs, onDone),
     );
@@ -96,7 +97,7 @@ const ASKED: {
     return (limitMs, onDone) => execProbe(question, limitMs, onDone);
   },
   log({ pattern }, { id, logFrom }, { clock, log, onDefect }, kind) {
-    const made = linearRegex(pattern).then(
+    const made = loadPart(() => linearRegex(pattern)).then(
       (regex) => new LogProbe({ log, run: id, from: logFrom, regex, clock, isLasting: kind === 'ready' }),
     );
     return afterwards(made, onDefect, (probe) => (limitMs, onDone) => probe.ask(limitMs, onDone));

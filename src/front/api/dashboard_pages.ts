@@ -1,6 +1,7 @@
 // The page at `/` and its assets, from the build.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { loadPart } from '../../settings/load_part.ts';
 import type { PageLookup, StaticPage } from './static_pages.ts';
 
 /** Allows only what this daemon serves, and neither frames nor forms. */
@@ -34,7 +35,7 @@ export const DASHBOARD_FILES: ReadonlyMap<string, { file: string; type: string }
 ]);
 
 async function readPage(url: URL, type: string): Promise<StaticPage> {
-  const bytes = await readFile(url);
+  const bytes = await loadPart(() => readFile(url));
   const hash = createHash('sha256').update(bytes).digest('base64url');
   return { type, bytes, etag: `"${hash}"`, headers: HEADERS };
 }

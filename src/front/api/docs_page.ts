@@ -1,6 +1,7 @@
 // GET /docs: the API's document as a page for people, without scripts or network resources.
 import { createHash } from 'node:crypto';
 import { ALL_OPERATIONS } from '../../api/operations.ts';
+import { loadPart } from '../../settings/load_part.ts';
 import type { StaticPage } from './static_pages.ts';
 
 /** The parts of a JSON schema that the document uses. */
@@ -164,7 +165,7 @@ ${sections.join('\n')}
 let cachedPage: Promise<StaticPage> | undefined;
 
 async function buildPage(): Promise<StaticPage> {
-  const { openapiJson } = await import('../../api/schemas.ts');
+  const { openapiJson } = await loadPart(() => import('../../api/schemas.ts'));
   const document: ApiDocument = JSON.parse(Buffer.from(await openapiJson(ALL_OPERATIONS)).toString('utf8'));
   const bytes = Buffer.from(docsHtml(document));
   const hash = createHash('sha256').update(bytes).digest('base64url');

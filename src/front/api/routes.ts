@@ -2,6 +2,7 @@
 import type { Operation, OperationKind, ResourceName } from '../../api/operation.ts';
 import { OPERATIONS } from '../../api/operations.ts';
 import type { RequestBody } from '../../api/validation.ts';
+import { loadPart } from '../../settings/load_part.ts';
 import type { ResponseHeaders } from '../server/http_server.ts';
 import type { AnyHandler, HandlersOf } from './handler.ts';
 import { accessHandlers } from './handlers/access.ts';
@@ -64,10 +65,11 @@ function bodyParser(operation: Operation): Route['parseBody'] {
   let body: RequestBody | null = null;
   return async (value) => {
     if (!body) {
-      const { requestBodyOf } = await import('../../api/schemas.ts');
+      const { requestBodyOf } = await loadPart(() => import('../../api/schemas.ts'));
       body = await requestBodyOf(operation);
     }
-    return body.parse(value, await body.findFaults(value));
+    const { findFaults } = body;
+    return body.parse(value, await loadPart(() => findFaults(value)));
   };
 }
 

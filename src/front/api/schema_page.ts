@@ -1,12 +1,13 @@
 // GET /schema/berth.json: the JSON Schema of the project file, for editors.
 import { createHash } from 'node:crypto';
+import { loadPart } from '../../settings/load_part.ts';
 import { DATA_POLICY } from './reply.ts';
 import type { StaticPage } from './static_pages.ts';
 
 let cachedPage: Promise<StaticPage> | undefined;
 
 async function buildSchemaPage(): Promise<StaticPage> {
-  const { projectSchema } = await import('../../project/project_shape.ts');
+  const { projectSchema } = await loadPart(() => import('../../project/project_shape.ts'));
   const bytes = Buffer.from(JSON.stringify(projectSchema()));
   const hash = createHash('sha256').update(bytes).digest('base64url');
   return {
