@@ -366,4 +366,6 @@ export const PRINCIPALS = {
   maxGrants: 5_000,
   /** The shortest interval between two records of a token's use. */
   usedMs: 60_000,
+  /** The longest time between two checks of the clock while a token is awaited to expire. */
+  lookMs: 30_000,
 } as const;

@@ -643,6 +643,14 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   ...area('audit', [
     [
+      'jump-unnoticed',
+      'a token that expires while the machine is suspended keeps what it has opened',
+      'src/runtime/clock.ts',
+      'clock.after(Math.min(leftMs, lookMs), ',
+      'clock.after(leftMs, ',
+      ['test/runtime/clock.test.ts'],
+    ],
+    [
       'key-of-another',
       'a key answers another request',
       'src/actors/cloud/cloud_operations.ts',

@@ -1,6 +1,7 @@
 // The real clock.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/runtime/clock.ts';
+import { atTime, systemClock } from '../../src/runtime/clock.ts';
+import { settableClock } from '../kit/policies.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -9,7 +10,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 it('a timer of a month, longer than one Node timer can be, does not fire at once', () => {
   const fired = vi.fn();
@@ -34,6 +36,45 @@ it('a cancelled timer does not fire, however much of its time has passed', () =>
   long();
   vi.advanceTimersByTime(30 * DAY_MS);
   expect(fired.mock.calls.length).toBe(25);
+});
+
+it('a time is noticed on a clock that jumps, at the next look, and never before', async () => {
+  vi.useRealTimers();
+  const clock = settableClock('2030-01-07T12:00Z');
+  const fired = vi.fn();
+  atTime(clock, Date.parse('2030-01-07T14:00Z'), 30_000, fired);
+  await clock.advance(90_000);
+  clock.set('2030-01-07T15:00Z');
+  await clock.advance(29_999);
+  expect(fired).not.toHaveBeenCalled();
+  await clock.advance(1);
+  expect(fired).toHaveBeenCalledTimes(1);
+  atTime(clock, clock.now() + 1_000, 30_000, fired);
+  await clock.advance(500);
+  clock.set('2030-01-07T12:00Z');
+  await clock.advance(3 * HOUR_MS);
+  expect(fired).toHaveBeenCalledTimes(1);
+  await clock.advance(60_000);
+  expect(fired).toHaveBeenCalledTimes(2);
+});
+
+it('a time is met exactly, and not if it is cancelled', async () => {
+  vi.useRealTimers();
+  const clock = settableClock('2030-01-07T12:00Z');
+  const fired = vi.fn();
+  const until = (ms: number) => atTime(clock, clock.now() + ms, 30_000, fired);
+  const cancels = [until(100_000), until(100_000)];
+  await clock.advance(70_000);
+  cancels[0]?.();
+  await clock.advance(29_999);
+  expect(fired).not.toHaveBeenCalled();
+  await clock.advance(1);
+  expect(fired).toHaveBeenCalledTimes(1);
+  // One that has passed is not met within the call.
+  until(-1);
+  expect(fired).toHaveBeenCalledTimes(1);
+  await clock.advance(0);
+  expect(fired).toHaveBeenCalledTimes(2);
 });
 
 it('a timer does not keep the process alive', () => {

@@ -15,6 +15,7 @@ import {
 } from '../../protocol/principals.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { actor, type Context, type Handlers, tolerateFailure } from '../../runtime/actor.ts';
+import { atTime } from '../../runtime/clock.ts';
 import { PRINCIPALS } from '../../settings/cloud_limits.ts';
 
 export interface PrincipalsConfig {
@@ -208,7 +209,7 @@ class Principals {
       ),
     );
     if (!Number.isFinite(next)) return;
-    this.cancelExpiry = clock.after(next - now, () => {
+    this.cancelExpiry = atTime(clock, next, PRINCIPALS.lookMs, () => {
       this.onExpiry(now).catch((error: unknown) => this.context.crash(error));
     });
   }

@@ -3,6 +3,7 @@
 import { renewalTime } from '../../protocol/cluster_account.ts';
 import type { StoredCluster } from '../../protocol/clusters.ts';
 import type { Clock } from '../../runtime/actor.ts';
+import { atTime } from '../../runtime/clock.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 
 const { checkMs, retry } = CLOUD.tokenRenewal;
@@ -32,14 +33,9 @@ export class TokenRenewals {
     this.timers.delete(id);
   }
 
-  /** Timers pause while the machine is suspended, so none of them is long. */
   private wait(id: string, at: number, pauseMs: number): void {
-    const leftMs = Math.max(0, at - this.clock.now());
-    const next = (): void => {
-      if (this.clock.now() < at) this.wait(id, at, pauseMs);
-      else this.attempt(id, pauseMs).catch(this.onDefect);
-    };
-    this.timers.set(id, this.clock.after(Math.min(leftMs, checkMs), next));
+    const attempt = (): void => void this.attempt(id, pauseMs).catch(this.onDefect);
+    this.timers.set(id, atTime(this.clock, at, checkMs, attempt));
   }
 
   private async attempt(id: string, pauseMs: number): Promise<void> {

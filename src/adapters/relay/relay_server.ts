@@ -5,7 +5,8 @@ import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { PASSED_ON } from '../../protocol/cloud_views.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { FORWARDING, RELAY } from '../../settings/cloud_limits.ts';
+import { atTime } from '../../runtime/clock.ts';
+import { FORWARDING, PRINCIPALS, RELAY } from '../../settings/cloud_limits.ts';
 import { DESCRIPTORS, HTTP } from '../../settings/limits.ts';
 import { readTextFile } from '../../settings/state_files.ts';
 import { areDescriptorsUsed } from '../process/open_files_limit.ts';
@@ -158,8 +159,7 @@ class Admission {
 
   private awaitExpiry(): void {
     const expiresAt = this.holder?.expiresAt ?? null;
-    if (expiresAt !== null)
-      this.cancel = this.clock.after(Math.max(0, expiresAt - this.clock.now()), this.onExpired);
+    if (expiresAt !== null) this.cancel = atTime(this.clock, expiresAt, PRINCIPALS.lookMs, this.onExpired);
   }
 }
 

@@ -4,6 +4,8 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { apiTokenId } from '../../protocol/api_token.ts';
 import { grantsBySubject, Principal, type StoredGrant } from '../../protocol/grants.ts';
 import { type StoredToken, tokenIdOf, tokenSubject, tokenWho } from '../../protocol/principals.ts';
+import type { Clock } from '../../runtime/actor.ts';
+import { atTime, systemClock } from '../../runtime/clock.ts';
 import { PRINCIPALS } from '../../settings/cloud_limits.ts';
 
 interface KnownToken {
@@ -21,7 +23,10 @@ interface OpenByRights {
   destroy(): void;
 }
 
-const isLive = ({ expiresAt }: StoredToken): boolean => expiresAt === null || expiresAt > Date.now();
+interface OpenEntry {
+  readonly principal: Principal;
+  cancelExpiry(): void;
+}
 
 /** A user whose token was signed by an issuer. */
 export interface IssuedUser {
@@ -47,7 +52,6 @@ const MAX_JWT_LENGTH = 8_192;
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 /** The most verified tokens to remember. */
 const MAX_USERS = 10_000;
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
@@ -69,9 +73,14 @@ export class Principals {
   /** When the last use of each was reported (epoch milliseconds). */
   private readonly toldAt = new Map<string, number>();
   private readonly lastUsed = new Map<string, number>();
-  private readonly open = new Map<OpenByRights, Principal>();
+  private readonly open = new Map<OpenByRights, OpenEntry>();
   /** Keyed by the hash of the token. */
   private users = new Map<string, KnownUser>();
+  private readonly clock: Clock;
+
+  constructor(clock: Clock = systemClock) {
+    this.clock = clock;
+  }
 
   /** Replaces all tokens and grants, and cuts the connections whose rights have changed. */
   set({ tokens, grants }: { tokens: readonly StoredToken[]; grants: readonly StoredGrant[] }): void {
@@ -83,11 +92,8 @@ export class Principals {
       [...this.users].map(([hash, { user }]) => [hash, this.knownUser(user, this.users.get(hash))]),
     );
     const current = new Set(this.live());
-    for (const [opened, principal] of this.open) {
-      if (current.has(principal) && opened.isOpen) continue;
-      this.open.delete(opened);
-      if (opened.isOpen) opened.destroy();
-    }
+    for (const [opened, { principal }] of this.open)
+      if (!current.has(principal) || !opened.isOpen) this.cut(opened);
     const wasLoaded = this.isLoaded;
     this.isLoaded = true;
     if (!wasLoaded && tokens.length > 0) this.onLoaded();
@@ -98,7 +104,7 @@ export class Principals {
     const token = this.known.get(apiTokenId(given) ?? '');
     if (!token) return null;
     const hash = sha256(given);
-    if (!timingSafeEqual(hash, token.hash) || !isLive(token.row)) return null;
+    if (!timingSafeEqual(hash, token.hash) || !this.isLive(token.row)) return null;
     this.noteUse(token.row.id);
     return token.principal;
   }
@@ -129,7 +135,7 @@ export class Principals {
     const hash = sha256(given).toString('base64url');
     const known = this.users.get(hash);
     if (!known) return null;
-    if (known.user.expiresAt > Date.now()) return known.principal;
+    if (known.user.expiresAt > this.clock.now()) return known.principal;
     this.users.delete(hash);
     return null;
   }
@@ -137,16 +143,18 @@ export class Principals {
   /** The hash of a token; null: there is no token with this id. */
   hashOf(id: string): string | null {
     const row = this.known.get(id)?.row;
-    return row && isLive(row) ? row.hash : null;
+    return row && this.isLive(row) ? row.hash : null;
   }
 
   /** Cuts `opened` when the rights of `principal` change. */
   addOpen(principal: Principal, opened: OpenByRights): void {
-    for (const [other] of this.open) if (!other.isOpen) this.open.delete(other);
-    this.open.set(opened, principal);
-    if (principal.until !== null) this.closeAt(principal.until, opened);
+    for (const [other] of this.open) if (!other.isOpen) this.cut(other);
+    const { until } = principal;
+    const cut = (): void => this.cut(opened);
+    const cancelExpiry = until === null ? () => undefined : atTime(this.clock, until, PRINCIPALS.lookMs, cut);
+    this.open.set(opened, { principal, cancelExpiry });
     // The rights may have changed during the request.
-    if (this.isStale(principal)) opened.destroy();
+    if (this.isStale(principal)) cut();
   }
 
   tokens(): StoredToken[] {
@@ -169,17 +177,20 @@ export class Principals {
     return !this.live().includes(principal);
   }
 
-  private closeAt(time: number, opened: OpenByRights): void {
-    const left = Math.min(time - Date.now(), MAX_TIMER_MS);
-    setTimeout(() => {
-      if (opened.isOpen) opened.destroy();
-    }, left).unref();
+  private cut(opened: OpenByRights): void {
+    this.open.get(opened)?.cancelExpiry();
+    this.open.delete(opened);
+    if (opened.isOpen) opened.destroy();
+  }
+
+  private isLive({ expiresAt }: StoredToken): boolean {
+    return expiresAt === null || expiresAt > this.clock.now();
   }
 
   private live(): Principal[] {
     return [
-      ...[...this.known.values()].filter(({ row }) => isLive(row)),
-      ...[...this.users.values()].filter(({ user }) => user.expiresAt > Date.now()),
+      ...[...this.known.values()].filter(({ row }) => this.isLive(row)),
+      ...[...this.users.values()].filter(({ user }) => user.expiresAt > this.clock.now()),
     ].map(({ principal }) => principal);
   }
 
@@ -209,7 +220,7 @@ export class Principals {
   }
 
   private noteUse(id: string): void {
-    const now = Date.now();
+    const now = this.clock.now();
     this.lastUsed.set(id, now);
     if (now - (this.toldAt.get(id) ?? 0) < PRINCIPALS.usedMs) return;
     this.toldAt.set(id, now);

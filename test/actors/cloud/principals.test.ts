@@ -7,16 +7,18 @@ import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import type { CloudEventsProtocol } from '../../../src/protocol/cloud_events.ts';
 import type { RelayProtocol } from '../../../src/protocol/relay.ts';
 import type { StoredTether, TethersProtocol } from '../../../src/protocol/tethers.ts';
-import { settle, tempDir, world } from '../../kit/actors.ts';
+import { PRINCIPALS } from '../../../src/settings/cloud_limits.ts';
+import { settle, type TestClock, tempDir, virtualClock, world } from '../../kit/actors.ts';
 import { openCloudStore } from '../../kit/cloud.ts';
+import { settableClock } from '../../kit/policies.ts';
 
 const BY = { who: 'token', from: '127.0.0.1', operationId: null };
 const ALL = { clusterId: null, namespace: null, labels: null };
 const DAY = 86_400_000;
 
-async function principals(folder = tempDir()) {
+async function principals(folder = tempDir(), clock: TestClock = virtualClock()) {
   const { cloudStore, close } = openCloudStore(folder);
-  const here = world();
+  const here = world({ clock });
   const views = new CloudViews();
   await here.start('cloudviews', cloudViewsActor, views);
   await here.stand<WorkloadsProtocol>('workloads', {
@@ -74,7 +76,7 @@ it('a removed grant ends the tethers to its workloads, except to a workload that
 it('an expired token loses what it has opened', async () => {
   const { here, start, tether, tethers, relay } = await principals();
   const owner = await start();
-  const expiresAt = here.clock.now() + 40 * DAY;
+  const expiresAt = here.clock.now() + 2 * DAY;
   const { token } = await owner.ask('createToken', { name: 'ci', expiresAt, by: BY });
   await owner.ask('createToken', { name: 'later', expiresAt: expiresAt + DAY, by: BY });
   await owner.ask('createGrant', {
@@ -82,7 +84,7 @@ it('an expired token loses what it has opened', async () => {
     by: BY,
   });
   await tether('a', token.id, 'web');
-  await here.clock.advance(40 * DAY - 1);
+  await here.clock.advance(2 * DAY - 1);
   expect(tethers.of('revoked')).toEqual([]);
   await here.clock.advance(1);
   await owner.ask('mayTether', { subjects: [], workloadId: 'web' });
@@ -90,6 +92,23 @@ it('an expired token loses what it has opened', async () => {
   expect(relay.of('rightsChanged')).toEqual([{ subject: `token:${token.id}` }]);
   const asked = owner.ask('mayTether', { subjects: [`token:${token.id}`], workloadId: 'web' });
   expect(await asked).toEqual({ isAllowed: false });
+});
+
+it('a token that expired while the machine was suspended loses what it has opened soon after', async () => {
+  const clock = settableClock('2030-01-07T12:00Z');
+  const { start, tether, tethers, relay } = await principals(tempDir(), clock);
+  const owner = await start();
+  const expiresAt = clock.now() + DAY;
+  const { token } = await owner.ask('createToken', { name: 'ci', expiresAt, by: BY });
+  const input = { to: { kind: 'token', name: 'ci' }, role: 'waker', ...ALL } as const;
+  await owner.ask('createGrant', { input, by: BY });
+  await tether('a', token.id, 'web');
+  await clock.advance(DAY / 2);
+  clock.set('2030-01-09T00:00Z');
+  await clock.advance(PRINCIPALS.lookMs);
+  await owner.ask('mayTether', { subjects: [], workloadId: 'web' });
+  expect(tethers.of('revoked')).toEqual([{ ids: ['a'] }]);
+  expect(relay.of('rightsChanged')).toEqual([{ subject: `token:${token.id}` }]);
 });
 
 it('a restart keeps tokens with their last use, and ends what was left of a revoked one', async () => {
