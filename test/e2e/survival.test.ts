@@ -219,6 +219,37 @@ describe('kill -9 of the daemon', () => {
       );
   });
 
+  it.each(['sleep', 'stop', 'restart sleep'])(
+    'completes a restart that was requested while the process ended after %s',
+    async (before) => {
+      const first = await startDaemon();
+      const gate = join(newFolder(), 'gate');
+      const deaf = `trap '' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 0`;
+      const cmd = `if [ ! -e ${gate} ]; then ${deaf}; fi; exec sleep 600`;
+      await run(first, 'web', cmd, { stopGrace: 60_000, sleep: { afterMinutes: 60 } });
+      const { pid } = await get(first, 'web');
+      await eventually(
+        async () => (await first.request('GET', '/v1/services/web/logs')).body.lines.length > 0,
+      );
+      for (const verb of `${before} restart`.split(' ')) {
+        void first.request('POST', `/v1/services/web/${verb}`).catch(() => undefined);
+        await eventually(async () => {
+          const { status, next } = (await first.request('GET', '/v1/services/web/explain')).body;
+          return status === 'stopping' && next.endsWith('started again.') === (verb === 'restart');
+        });
+      }
+      // Its record is on disk after those of the requests above.
+      await first.request('POST', '/v1/services', { name: 'mark', port: null, cmd: 'true' });
+      await kill9(first);
+      const second = await startDaemon({ stateDir: first.stateDir });
+      writeFileSync(gate, '');
+      await eventually(async () => {
+        const now = await get(second, 'web');
+        return now.status === 'running' && now.pid !== pid;
+      });
+    },
+  );
+
   it('loses no acknowledged registration', async () => {
     const first = await startDaemon();
     const names = Array.from({ length: 500 }, (_, index) => `s${index}`);

@@ -441,6 +441,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
       return { listener: holder === null ? null : { pid: 1, holder } };
     },
     foreignHolder: () => ({ holder: ports.foreign }),
+    lease: ({ from, keep }) => ({ port: keep ?? from }),
   });
   const views = await services.stand<ViewsProtocol>('views');
   const stats = await services.stand<StatsProtocol>('stats');

@@ -263,6 +263,14 @@ export const MUTANTS: readonly Mutant[] = [
       SERVICE,
     ],
     [
+      'sleep-through-restart',
+      'leaves a service asleep that was restarted while it fell asleep, if the daemon is killed',
+      'src/actors/service/service.ts',
+      '      this.door.forgoSleep();\n',
+      '',
+      SERVICE,
+    ],
+    [
       'forget-autostart',
       'never starts an autostart service whose stop has outlasted the daemon before',
       'src/actors/registry/startup.ts',

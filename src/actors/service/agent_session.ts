@@ -230,6 +230,12 @@ export class AgentSession {
     if (this.row?.asleep) await this.note({ id: this.id, ...(this.row.isBegun && { isBegun: true }) });
   }
 
+  /** A client restarts it, so that it is not asleep after its run has ended. */
+  forgoSleep(): void {
+    const run = liveRun(this.options.known().state);
+    if (run && this.row?.asleep?.after === run.id) this.inBackground(this.ended());
+  }
+
   /** Forgets the conversation of an agent that is removed. */
   async forget(): Promise<void> {
     this.cancelIdle();

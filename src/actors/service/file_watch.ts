@@ -110,16 +110,30 @@ export class FileWatch {
   }
 
   /** The service is about to be stopped and started. If this daemon is killed, a later one starts it. */
-  beforeRestart(): void {
+  private beforeRestart(): void {
     const { state } = this.options.life.snapshot();
     const isUp = state.phase === 'checking' || state.phase === 'running';
     if (isUp && this.relaunching?.id !== state.run.id)
       this.keep(state.run, { passed: state.phase === 'running' });
   }
 
+  /** As `beforeRestart`, for a client's restart, which also follows a stop or a sleep that is under way. */
+  beforeClientsRestart(): void {
+    const { state } = this.options.life.snapshot();
+    this.isReleased = false;
+    if (state.phase === 'stopping') this.keep(state.run, {});
+    else this.beforeRestart();
+  }
+
   private keep(run: LiveRun, changes: Partial<RunMetadata>): void {
-    this.options.effects.note(run, { ...changes, relaunch: true });
     this.relaunching = run;
+    this.noteRelaunch(run, true, changes);
+  }
+
+  /** Later notes about the run repeat it. */
+  private noteRelaunch(run: LiveRun, relaunch: boolean, changes: Partial<RunMetadata> = {}): void {
+    run.metadata = { ...run.metadata, relaunch };
+    this.options.effects.note(run, changes);
   }
 
   /**
@@ -138,6 +152,7 @@ export class FileWatch {
   async restartDependant(): Promise<void> {
     if (!this.isExpected && !liveRun(this.options.life.snapshot().state)) return;
     this.isExpected = false;
+    this.beforeRestart();
     try {
       await this.options.restart();
     } catch (error) {
@@ -153,7 +168,8 @@ export class FileWatch {
   release(): void {
     this.isWanted = this.isDue = this.owesRestart = this.owesCascade = this.isExpected = false;
     this.isReleased = true;
-    if (this.relaunching) this.options.effects.note(this.relaunching, { relaunch: false });
+    const run = liveRun(this.options.life.snapshot().state);
+    if (run?.metadata.relaunch) this.noteRelaunch(run, false);
     this.askWatcher();
   }
 

@@ -107,7 +107,7 @@ class SupervisedService implements SupervisedParts {
       life,
       bootedAt,
       start: async () => this.machine.start({ timeoutMs: null, wait: true, join: true }),
-      restart: async () => this.restart({ timeoutMs: null, graceMs: null }),
+      restart: async () => this.restarts.restart({ timeoutMs: null, graceMs: null }),
     });
   }
 
@@ -187,10 +187,15 @@ class SupervisedService implements SupervisedParts {
     return true;
   }
 
-  /** Stops the service, then starts it. */
+  /** Stops the service, then starts it. This overrides a stop or a sleep under way. */
   restart(message: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
     this.life.registered();
-    if (!this.restarts.isStopping) this.files.beforeRestart();
+    if (!this.restarts.isStopping) {
+      // In this order: if the daemon is killed in between, the service is asleep, and not just stopped.
+      this.files.beforeClientsRestart();
+      this.door.forgoSleep();
+      this.session.forgoSleep();
+    }
     return this.restarts.restart(message);
   }
 

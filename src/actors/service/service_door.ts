@@ -157,12 +157,23 @@ export class ServiceDoor {
       });
     this.isSleepAsked = true;
     // In a later turn, because `follow` asks whether a sleep is under way.
-    this.sleeping ??= Promise.resolve()
-      .then(() => this.sleepNow())
-      .finally(() => {
-        this.sleeping = null;
-      });
-    return this.sleeping;
+    const sleeping =
+      this.sleeping ??
+      Promise.resolve()
+        .then(() => this.sleepNow())
+        .finally(() => {
+          if (this.sleeping === sleeping) this.sleeping = null;
+        });
+    this.sleeping = sleeping;
+    return sleeping;
+  }
+
+  /** A client restarts the service, so that it is not asleep after its run has ended. */
+  forgoSleep(): void {
+    const run = liveRun(this.options.known().state);
+    if (!run || !this.isAsleepAfter(run.id)) return;
+    this.sleeping = null;
+    this.inBackground(this.note({}));
   }
 
   /** From the door: it has been idle for the time set in `sleep`. */

@@ -1,0 +1,79 @@
+// A client's restart, sleep and stop while the process is still being stopped for another of them, with a
+// daemon that is killed then: the last one is in force. docs/reference.md "Sleep of services".
+import { describe, expect, it } from 'vitest';
+import type { DoorProtocol } from '../../../src/protocol/doors.ts';
+import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
+import { AGENT, MEMO, MemoryStore, type Plan, quiet, type Supervised, supervise } from '../../kit/service.ts';
+
+const RUN = '00000000000000aa';
+const STOP_MS = 10_000;
+const SLEEPY = { sleep: { afterMinutes: 60 }, stopGrace: 60_000 };
+const BEHIND_DOOR = { ...MEMO, port: 21_000, doorPort: 3000 };
+
+async function begun(plan: Plan): Promise<Supervised> {
+  const world = await supervise(plan);
+  world.host.stopMs = STOP_MS;
+  await world.services.stand<ThreadsProtocol>('threads', { ensure: () => null });
+  await world.services.stand<DoorProtocol>('door:web', { set: () => null });
+  await world.begin();
+  await quiet();
+  return world;
+}
+
+/** The service as the daemon finds it that begins when that of `world` is killed, once it has settled. */
+async function afterKill({ store, host }: Supervised, plan: Plan): Promise<Supervised> {
+  const row = structuredClone(host.row);
+  if (!row) throw new Error('the process host has no run');
+  const next = await begun({ ...plan, store: store.copy(), row });
+  await next.advance(STOP_MS + 2_000);
+  return next;
+}
+
+describe('a service with `sleep` that is being stopped', () => {
+  const request = {
+    restart: ({ ref }: Supervised) => ref.ask('restart', { timeoutMs: null, graceMs: null }),
+    sleep: ({ ref }: Supervised) => ref.ask('sleep', {}),
+    stop: ({ ref }: Supervised) => ref.ask('stop', { graceMs: null }),
+  };
+
+  it.each([
+    [['sleep', 'restart'], 'running'],
+    [['stop', 'restart'], 'running'],
+    [['restart', 'sleep'], 'sleeping'],
+    [['restart', 'stop'], 'stopped'],
+    [['sleep', 'restart', 'sleep'], 'sleeping'],
+    [['restart', 'sleep', 'restart'], 'running'],
+    [['stop', 'restart', 'stop'], 'stopped'],
+  ] as const)('after %j is %s, with the same daemon and with the next one', async (verbs, status) => {
+    const plan = { spec: SLEEPY };
+    const world = await begun({ ...plan, row: { run: RUN, memo: BEHIND_DOOR } });
+    const answers: Promise<unknown>[] = [];
+    for (const verb of verbs) {
+      answers.push(request[verb](world).catch(() => null));
+      await quiet();
+      expect(world.state().status).toBe('stopping');
+    }
+    const next = await afterKill(world, plan);
+    await world.advance(STOP_MS + 2_000);
+    await Promise.all(answers);
+    expect([world.state().status, next.state().status]).toEqual([status, status]);
+  });
+});
+
+it('an agent that a client restarts while it falls asleep is started, also by the next daemon', async () => {
+  const plan = {
+    spec: { agent: { ...AGENT, agentType: 'claude' as const }, cmd: 'claude', stopGrace: 60_000 },
+  };
+  const store = new MemoryStore();
+  const asleep = { after: RUN, screen: { cols: 120, rows: 32, end: 0 } };
+  await store.table('sessions').put('web', { id: 'conversation-1', isBegun: true, asleep });
+  const world = await begun({ ...plan, store, row: { run: RUN, pty: true, stopping: true } });
+  const restarted = world.ref.ask('restart', { timeoutMs: null, graceMs: null });
+  await quiet();
+  const next = await afterKill(world, plan);
+  await world.advance(STOP_MS + 2_000);
+  expect(await restarted).toMatchObject({ status: 'running' });
+  expect(next.state().status).toBe('running');
+  for (const { host } of [world, next])
+    expect(host.spawns.map(({ cmd }) => cmd)).toEqual(['claude --resume "conversation-1"']);
+});
