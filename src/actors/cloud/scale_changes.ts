@@ -182,8 +182,8 @@ export class ScaleChanges {
     const at = owner.clock.now();
     const request = { by, at, from: owner.self, desired, maxReplicas, operation, policy };
     try {
-      if (target.replicas === 0) owner.quota.take(subject);
-      const seen = await owner.call(clusterId, (cluster) => wakeUp(cluster, target, request));
+      const patch = () => owner.call(clusterId, (cluster) => wakeUp(cluster, target, request));
+      const seen = await (target.replicas === 0 ? owner.quota.count(subject, patch) : patch());
       owner.events.onWoken(id);
       await owner.applyChange(clusterId, target, seen);
       return seen;

@@ -18,12 +18,22 @@ export class WakeQuota {
   }
 
   /**
-   * Counts a wake of `subject`; undefined: of somebody without a quota. Throws quota_exceeded when the last
-   * hour already has as many as allowed.
+   * Runs `wake` for `subject` (undefined: somebody without a quota), and counts it from its beginning, unless
+   * it fails. Fails quota_exceeded when the last hour already has as many as allowed, and as `wake` does.
    */
-  take(subject: string | undefined): void {
-    if (subject === undefined || this.perHour === 0) return;
+  async count<R>(subject: string | undefined, wake: () => Promise<R>): Promise<R> {
+    if (subject === undefined || this.perHour === 0) return wake();
     const now = this.clock.monotonic();
+    this.take(subject, now);
+    try {
+      return await wake();
+    } catch (error) {
+      this.giveBack(subject, now);
+      throw error;
+    }
+  }
+
+  private take(subject: string, now: number): void {
     this.forget(now - HOUR_MS);
     const times = this.wakes.get(subject) ?? [];
     const [oldest = now] = times;
@@ -39,6 +49,13 @@ export class WakeQuota {
     }
     times.push(now);
     this.wakes.set(subject, times);
+  }
+
+  private giveBack(subject: string, at: number): void {
+    const times = this.wakes.get(subject) ?? [];
+    // One that took an hour to fail is forgotten already.
+    const index = times.indexOf(at);
+    if (index >= 0) times.splice(index, 1);
   }
 
   private forget(before: number): void {

@@ -31,6 +31,18 @@ async function api(options: CloudOptions) {
   return { double, clock, here, call, token, sleepAll, wake };
 }
 
+it('a wake that the cluster refuses does not count', async () => {
+  const { token, sleepAll, wake, double } = await api({ wakesPerHour: 1 });
+  const ci = await token('ci');
+  await sleepAll();
+  double.denied.add('patch deployments');
+  for (let attempt = 0; attempt < 3; attempt += 1)
+    expect((await wake('a', ci)).body).toMatchObject({ code: 'cluster_denied' });
+  double.denied.clear();
+  expect((await wake('a', ci)).status).toBe(200);
+  expect((await wake('b', ci)).body).toMatchObject({ code: 'quota_exceeded' });
+});
+
 it('a token wakes a limited number of workloads within an hour, unlike the cloud token', async () => {
   const { clock, call, token, sleepAll, wake, double } = await api({ wakesPerHour: 2 });
   const [ci, other] = [await token('ci'), await token('other')];
