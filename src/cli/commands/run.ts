@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import { resolve } from 'node:path';
 import type { TerminalSession } from '../../client/attach_terminal.ts';
 import { shellEnvironment } from '../../protocol/base_environment.ts';
+import { quoteShellWord } from '../../protocol/shell_word.ts';
 import { defineCommand, repeatedOption, textOption } from '../kit/command.ts';
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
@@ -22,6 +23,18 @@ const SIGNAL_EXIT = 128;
 
 const signalNumber = (name: string): number =>
   Object.entries(constants.signals).find(([known]) => known === name)?.[1] ?? 0;
+
+/**
+ * The command line for `words`. A program replaces the shell that starts it: some shells would end by a
+ * signal that the program has handled, and not with its exit code. A single word is for the shell itself, and
+ * so are built-in commands and variables before a program.
+ */
+function commandText(words: readonly string[]): string {
+  const line = commandLine(words);
+  const [program = '', ...rest] = words;
+  if (rest.length === 0) return line;
+  return `case $(command -v ${quoteShellWord(program)}) in */*) exec ${line} ;; esac\n${line}`;
+}
 
 /** Connects the caller's keyboard, signals and window to `session`. Returns a function to disconnect them. */
 function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | null): () => void {
@@ -83,7 +96,7 @@ export const runCommand = defineCommand({
     try {
       const session = await client.run(
         {
-          cmd: streams.command(commandLine(words)),
+          cmd: streams.command(commandText(words)),
           ...(service === undefined ? { baseEnv: shellEnvironment(process.env) } : { service }),
           ...(folder === undefined ? {} : { cwd: resolve(folder) }),
           ...(size ? { cols: size.columns, rows: size.rows } : {}),

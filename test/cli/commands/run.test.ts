@@ -137,6 +137,35 @@ it('berth run has a terminal if its caller has one: size, keys, signals, and no 
   expect((await ended).exitCode).toBe(131);
 });
 
+it.each(['sh', 'bash'])(
+  'berth run ends with the exit code of a %s that has handled Ctrl-C',
+  async (shell) => {
+    const { env, home, run } = await setting();
+    const program = 'trap "exit 5" INT; echo ready; while :; do sleep 0.05; done';
+    const terminal = pty.spawn(process.execPath, [BIN, 'run', '--', shell, '-c', program], {
+      cwd: home,
+      env: { ...env, TERM: 'xterm' },
+      encoding: null,
+      cols: 80,
+      rows: 24,
+    });
+    let screen = '';
+    terminal.onData((bytes) => (screen += bytes.toString()));
+    const ended = new Promise<{ exitCode: number }>((resolve) => terminal.onExit(resolve));
+    await eventually(
+      () => screen.includes('ready'),
+      () => screen,
+    );
+    writeSync(terminal.fd, '\x03');
+    expect((await ended).exitCode).toBe(5);
+    // What only a shell can do is left to it.
+    expect(await run(['--', 'exit', '3'])).toMatchObject({ code: 3 });
+    expect(await run(['--', 'A=b c', shell, '-c', 'echo "$A"'])).toMatchObject({ code: 127 });
+    expect(await run(['--', 'A=b', shell, '-c', 'echo "$A"'])).toMatchObject({ code: 0, stdout: 'b\n' });
+    expect(await run(['--', './no such', 'x'])).toMatchObject({ code: 127 });
+  },
+);
+
 it('berth run ends with its caller', async () => {
   const { daemon, env, home } = await setting();
   const child = spawn(process.execPath, [BIN, 'run', '--', 'echo $$; exec sleep 1000'], { cwd: home, env });
