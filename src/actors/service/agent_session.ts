@@ -181,11 +181,11 @@ export class AgentSession {
   /**
    * Ends the process and keeps the conversation. Harmless when it is asleep. Fails not_running, agent_working
    * and agent_blocked; no_session if the conversation would be lost, unless `isForced`; storage_full; and as
-   * a stop does.
+   * a stop does. `onAccepted`: called unless it is refused.
    */
-  sleep(isForced: boolean): Promise<SleepReply> {
+  sleep(isForced: boolean, onAccepted = (): void => {}): Promise<SleepReply> {
     this.sleeping ??= Promise.resolve()
-      .then(() => this.sleepNow(isForced))
+      .then(() => this.sleepNow(isForced, onAccepted))
       .catch((error: unknown) => {
         this.refusedAt = this.options.context.clock.now();
         throw error;
@@ -242,10 +242,13 @@ export class AgentSession {
     if (this.row) await this.note(null);
   }
 
-  private async sleepNow(isForced: boolean): Promise<SleepReply> {
+  private async sleepNow(isForced: boolean, onAccepted: () => void): Promise<SleepReply> {
     const { known, name, stop, onChanged } = this.options;
     const reply = { name, status: 'sleeping' } as const;
-    if (this.isAsleep) return reply;
+    if (this.isAsleep) {
+      onAccepted();
+      return reply;
+    }
     const run = this.idleRun();
     await this.search(run, true);
     if (this.id === null && !isForced) throw this.noSession(`${name} is not put to sleep`);
@@ -259,6 +262,7 @@ export class AgentSession {
       throw error;
     }
     this.row = this.rowAsleep(run);
+    onAccepted();
     await stop();
     if (liveRun(known().state)) throw fail('daemon_busy', `${name} was started again in the meantime`);
     onChanged();

@@ -166,10 +166,11 @@ class SupervisedService implements SupervisedParts {
     });
   }
 
+  /** A client's sleep, which overrides a restart under way unless it is refused. */
   sleep({ force = false }: MessageOf<ServiceProtocol, 'sleep'>): Promise<SleepReply> {
     const { spec } = this.life.registered();
-    this.restarts.cancel('client');
-    return spec.agent ? this.session.sleep(force) : this.door.sleep();
+    const onAccepted = (): void => this.restarts.cancel('client');
+    return spec.agent ? this.session.sleep(force, onAccepted) : this.door.sleep(onAccepted);
   }
 
   /** Whether an agent has no process now, but is about to get one. */

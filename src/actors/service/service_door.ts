@@ -146,15 +146,16 @@ export class ServiceDoor {
 
   /**
    * Puts the service to sleep: ends its process, and holds new connections. Harmless when it is asleep. Fails
-   * sleep_refused without `sleep`, storage_full, and as a stop does.
+   * sleep_refused without `sleep`, storage_full, and as a stop does. `onAccepted`: called unless it is refused.
    */
-  sleep(): Promise<SleepReply> {
+  sleep(onAccepted = (): void => {}): Promise<SleepReply> {
     const { name, known } = this.options;
     const { stored } = known();
     if (!stored || !doorRule(stored.spec))
       throw fail('sleep_refused', `${name} has no \`sleep\`, so nothing would wake it`, {
         hint: 'Register it with sleep: {afterMinutes: 15} (in berth.yaml, `sleep: {after: 15m}`), or stop it.',
       });
+    onAccepted();
     this.isSleepAsked = true;
     // In a later turn, because `follow` asks whether a sleep is under way.
     const sleeping =

@@ -60,6 +60,29 @@ describe('a service with `sleep` that is being stopped', () => {
   });
 });
 
+it('a restart goes on after a sleep that is refused', async () => {
+  const world = await begun({ row: { run: RUN } });
+  const restarted = world.ref.ask('restart', { timeoutMs: null, graceMs: null });
+  await quiet();
+  await expect(world.ref.ask('sleep', {})).rejects.toMatchObject({ code: 'sleep_refused' });
+  await world.advance(STOP_MS + 2_000);
+  expect(await restarted).toMatchObject({ status: 'running' });
+});
+
+it("the restart of an agent's group goes on after a sleep that is refused", async () => {
+  const agent = { ...AGENT, agentType: 'claude' as const };
+  const world = await begun({ spec: { agent, cmd: 'claude' }, row: { run: RUN, pty: true } });
+  const groupRestartAt = world.clock.monotonic();
+  await world.advance(5);
+  await expect(world.ref.ask('sleep', {})).rejects.toMatchObject({ code: 'no_session' });
+  const stopped = world.ref.ask('stop', { graceMs: null, forRestart: true });
+  await world.advance(STOP_MS + 2_000);
+  await stopped;
+  const started = world.ref.ask('start', { timeoutMs: null, wait: true, join: true, groupRestartAt });
+  await world.advance(200);
+  expect(await started).toMatchObject({ status: 'running' });
+});
+
 it('an agent that a client restarts while it falls asleep is started, also by the next daemon', async () => {
   const plan = {
     spec: { agent: { ...AGENT, agentType: 'claude' as const }, cmd: 'claude', stopGrace: 60_000 },
