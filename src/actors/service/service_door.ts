@@ -146,7 +146,7 @@ export class ServiceDoor {
 
   /**
    * Puts the service to sleep: ends its process, and holds new connections. Harmless when it is asleep. Fails
-   * sleep_refused without `sleep`, storage_full, and as a stop does. `onAccepted`: called unless it is refused.
+   * sleep_refused without `sleep`, storage_full, and as a stop does. `onAccepted`: called unless refused.
    */
   sleep(onAccepted = (): void => {}): Promise<SleepReply> {
     const { name, known } = this.options;
