@@ -16,8 +16,8 @@ type KeyCheck = (reach: Reach, key: string, app: AppContext) => void;
 
 /** Each throws forbidden_owner if the key in the path names something of another stack. */
 const KEY_CHECKS: Readonly<Record<KeyKind, KeyCheck>> = {
-  service: (reach, name) => reach.assertName(name),
-  agent: (reach, name) => reach.assertName(name),
+  service: (reach, name) => reach.limitTo(name),
+  agent: (reach, name) => reach.limitTo(name),
   stack: (reach, name) => reach.assertStack(name),
   // All agents are in one group, whatever their stack.
   group: (reach, name, { views }) => {

@@ -21,6 +21,8 @@ export class Reach {
   readonly stack: string | null;
   private readonly run: string;
   private readonly views: ServiceViews;
+  /** The service or agent that the request is about; null: it is about no single one. */
+  private subject: string | null = null;
 
   constructor(views: ServiceViews, { name, run }: AgentLife) {
     this.views = views;
@@ -29,8 +31,12 @@ export class Reach {
     this.stack = views.spec(name)?.stack ?? null;
   }
 
-  /** Whether its process is running or being started, and still belongs to the same stack. */
+  /**
+   * Whether its process is running or being started, and still belongs to the same stack, as does what the
+   * request is about.
+   */
   get isCurrent(): boolean {
+    if (this.subject !== null && !this.hasName(this.subject)) return false;
     const spec = this.views.spec(this.agent);
     if (!spec?.agent || spec.stack !== this.stack) return false;
     const state = this.views.state(this.agent);
@@ -73,6 +79,12 @@ export class Reach {
   /** Throws forbidden_owner for a name outside its reach. */
   assertName(name: string): void {
     if (!this.hasName(name)) throw this.refusal(name);
+  }
+
+  /** Like `assertName`, for what the whole request is about. */
+  limitTo(name: string): void {
+    this.assertName(name);
+    this.subject = name;
   }
 
   /** Throws forbidden_owner for any other stack. */

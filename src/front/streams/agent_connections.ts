@@ -1,9 +1,9 @@
-// The open streams and terminals opened with an agent's token, which end with it.
-// docs/reference.md "Agent tokens".
+// The open streams and terminals opened with an agent's token. They end with it, and when what they show
+// leaves its stack: docs/reference.md "Agent tokens".
 import type { Reach } from '../api/reach.ts';
 import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
 
-const ENDED = { code: 1008, reason: 'the token has ended' };
+const ENDED = { code: 1008, reason: 'the token gives no access any more' };
 
 interface AgentConnection {
   readonly reach: Reach;
@@ -14,14 +14,12 @@ interface AgentConnection {
 export class AgentConnections {
   private readonly connections = new Set<AgentConnection>();
 
-  /** Cuts `stream` when the token of `reach` expires. */
+  /** Cuts `stream` when `reach` ends. */
   addStream(reach: Reach, stream: ResponseStream): void {
     this.add({ reach, isOpen: () => stream.isOpen, cut: () => stream.destroy() });
   }
 
-  /**
-   * Wraps `open` for a socket that is closed when the token of `reach` expires; nothing passes from then on.
-   */
+  /** Wraps `open` for a socket that is closed when `reach` ends; nothing passes from then on. */
   guardSocket(
     reach: Reach,
     open: (socket: ServerWebSocket) => WebSocketHandlers,
@@ -47,7 +45,7 @@ export class AgentConnections {
     };
   }
 
-  /** Cuts connections whose token has expired. Called after each change of a service. */
+  /** Cuts connections whose reach has ended. Called after each change of a service. */
   check(): void {
     for (const connection of this.connections) {
       if (connection.isOpen() && connection.reach.isCurrent) continue;
@@ -59,8 +57,7 @@ export class AgentConnections {
   private add(connection: AgentConnection): void {
     this.check();
     this.connections.add(connection);
-    // The token may have expired during the request. The socket's owner gets its handlers only after this
-    // turn.
+    // The reach may have ended during the request. The socket's owner gets its handlers only after this turn.
     queueMicrotask(() => this.check());
   }
 }

@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { AgentTokens } from '../../../src/adapters/agent_tokens.ts';
+import type { ServiceProtocol } from '../../../src/protocol/service.ts';
 import { statePaths } from '../../../src/settings/state_paths.ts';
 import { afterThisTest, settle } from '../../kit/actors.ts';
 import { must } from '../../kit/must.ts';
-import { DAEMON_INFO, expectError, runningState, specRow, startFront } from '../kit.ts';
+import { DAEMON_INFO, expectError, runningState, specRow, sse, startFront } from '../kit.ts';
 
 const AGENT = { agentType: null, hostname: 'bot.agents.localhost', cols: 80, rows: 24 };
 /** A service that it may register. */
@@ -33,7 +34,7 @@ async function asAgent() {
   const headers = { authorization: `Bearer ${token}` };
   const ask = (method: string, path: string, body?: unknown) =>
     front.request(method, path, { headers, body });
-  return { ask, living };
+  return { ask, living, front, headers };
 }
 
 it('an agent is limited to its stack', async () => {
@@ -62,4 +63,21 @@ it('the token of a process that has ended is refused', async () => {
   living('f'.repeat(16));
   await settle();
   expectError(await ask('GET', '/v1/services'), 'unauthorized');
+});
+
+it('a stream that an agent follows ends when its service leaves the stack', async () => {
+  const { ask, front, headers } = await asAgent();
+  const empty = { start: 0, end: 0, run: null, parts: [], times: [] };
+  const service = await front.stand<ServiceProtocol>('service:shop--web', {
+    tailStart: () => 0,
+    read: () => empty,
+  });
+  const log = await sse(front.port, '/v1/services/shop--web/logs/stream', headers);
+  expect(log.status).toBe(200);
+  expect(await service.next('follow')).toEqual({ on: true });
+  front.views.tell('specs', { rows: [specRow('shop--web', { stack: null })] });
+  await log.closed;
+  expect(await service.next('follow')).toEqual({ on: false });
+  expectError(await ask('GET', '/v1/services/shop--web/logs'), 'forbidden_owner');
+  expect((await ask('GET', '/v1/services')).status).toBe(200);
 });
