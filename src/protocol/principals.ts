@@ -72,4 +72,11 @@ export interface PrincipalsProtocol {
   used(message: { id: string; at: number }): null;
   /** Whether one of `subjects` may tether the workload. */
   mayTether(message: { subjects: readonly string[]; workloadId: string }): { isAllowed: boolean };
+  /**
+   * Whether the owners of a tether may keep it. Unlike for `mayTether`, a workload that is missing for the
+   * moment takes no rights away.
+   */
+  mayKeep(message: { owners: readonly string[]; workloadId: string }): { isAllowed: boolean };
+  /** From workloads: these have other labels, or are in their clusters again. */
+  relabelled(message: { ids: readonly string[] }): null;
 }

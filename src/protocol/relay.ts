@@ -35,6 +35,8 @@ export interface RelayProtocol {
   renewCluster(message: { clusterId: string }): null;
   /** From principals: the grants of `subject` have changed. Its connections end. */
   rightsChanged(message: { subject: string }): null;
+  /** From principals: these workloads have other labels. Ends what may not be used any more. */
+  relabelled(message: { ids: readonly string[] }): null;
   /** From tethers: the cluster was removed. Its connections end. */
   closeCluster(message: { clusterId: string }): null;
 }

@@ -180,19 +180,25 @@ class Principals {
     await this.endTethers();
   }
 
-  /** Ends the tethers whose owners have lost the right to them. */
-  private async endTethers(): Promise<void> {
+  /** Ends the tethers whose owners have lost the right to them; `workloads`: only those to them. */
+  private async endTethers(workloads?: ReadonlySet<string>): Promise<void> {
     const ids: string[] = [];
     for (const { id, owners, workloadId } of await this.config.store.tethers())
-      if (owners && !(await this.mayKeep(owners, workloadId))) ids.push(id);
+      if (owners && (workloads?.has(workloadId) ?? true) && !(await this.mayKeep(owners, workloadId)))
+        ids.push(id);
     if (ids.length > 0) this.context.ref('tethers').tell('revoked', { ids });
   }
 
-  /**
-   * Whether the owners of a tether may keep it. A workload that is missing for the moment takes no rights
-   * away.
-   */
-  private async mayKeep(owners: readonly string[], workloadId: string): Promise<boolean> {
+  /** Ends what relied on rights to these workloads by the labels that they had. */
+  async relabelled(ids: readonly string[]): Promise<null> {
+    if (![...this.grants.values()].some(({ labels }) => labels !== null)) return null;
+    if (this.config.hasRelay) this.context.ref('relay').tell('relabelled', { ids });
+    await this.endTethers(new Set(ids));
+    return null;
+  }
+
+  /** See PrincipalsProtocol. */
+  async mayKeep(owners: readonly string[], workloadId: string): Promise<boolean> {
     const principal = this.principalOf(owners);
     if (!principal) return false;
     const place = await this.context.ref('workloads').ask('placeOf', { id: workloadId });
@@ -251,6 +257,9 @@ async function init(context: Context, config: PrincipalsConfig): Promise<Handler
     used: ({ id, at }) => change(() => principals.used(id, at)),
     mayTether: ({ subjects, workloadId }) =>
       context.replyLater(principals.mayTether(subjects, workloadId).then((isAllowed) => ({ isAllowed }))),
+    mayKeep: ({ owners, workloadId }) =>
+      context.replyLater(principals.mayKeep(owners, workloadId).then((isAllowed) => ({ isAllowed }))),
+    relabelled: ({ ids }) => context.turn('relabelled', () => principals.relabelled(ids)),
   };
 }
 

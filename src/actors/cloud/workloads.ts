@@ -37,6 +37,7 @@ import { BulkChanges } from './bulk_changes.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { CommitTeller } from './commit_teller.ts';
+import { LabelChanges } from './label_changes.ts';
 import { nameAutoscaler } from './name_autoscaler.ts';
 import { ReadyWait } from './ready_wait.ts';
 import { ScaleChanges, type ScaleChangesOwner } from './scale_changes.ts';
@@ -76,6 +77,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   private readonly bulk: BulkChanges;
   readonly policies: WorkloadPolicies;
   readonly use: WorkloadUse;
+  private readonly labels: LabelChanges;
   private readonly startedAt: number;
 
   constructor(context: Context, config: WorkloadsConfig) {
@@ -113,6 +115,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
       table: () => this.table,
       onScheduleChange: () => context.ref('policies').tell('changed', {}),
     });
+    this.labels = new LabelChanges((ids) => context.ref('principals').tell('relabelled', { ids }));
     this.store = config.store;
     this.teller = new CommitTeller({
       store: config.store,
@@ -354,6 +357,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     this.readyWait.onChange(id);
     this.policies.onRowChange(before, after);
     this.scale.orders.onRowChange(before, after);
+    this.labels.onRowChange(id, before, after);
     if (before && after && isUndone(before, after))
       nameAutoscaler(this, after).catch((error: unknown) => this.onDefect(error));
   }

@@ -152,6 +152,7 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
       server?.end(subject);
       return null;
     },
+    relabelled: ({ ids }) => context.replyLater(ports.closeLost(ids).then(() => null)),
     closeCluster({ clusterId }) {
       ports.closeCluster(clusterId);
       return null;

@@ -14,8 +14,8 @@ interface RelayPort {
   readonly clients: TetherClients;
   /** Its id in the audit log. */
   readonly tetherId: string;
-  /** Who opened it; null: someone without limits. */
-  readonly owner: string | null;
+  /** The subjects of who opened it, its own first; null: someone without limits. */
+  readonly owners: readonly string[] | null;
   /** null: not known yet, or the workload is unknown. */
   clusterId: string | null;
   /** Monotonic time since when there have been no connections; null: there are some. */
@@ -57,7 +57,7 @@ export class RelayPorts {
   private mostFor(owner: string | null): number | null {
     if (this.ports.size >= RELAY.maxPorts) return RELAY.maxPorts;
     if (owner === null) return null;
-    const own = [...this.ports.values()].filter((port) => port.owner === owner);
+    const own = [...this.ports.values()].filter((port) => port.owners?.[0] === owner);
     return own.length >= RELAY.maxOfOne ? RELAY.maxOfOne : null;
   }
 
@@ -69,6 +69,19 @@ export class RelayPorts {
   renew(clusterId: string): void {
     for (const port of this.ports.values())
       if ((port.clusterId ?? clusterId) === clusterId) port.clients.renew();
+  }
+
+  /** Closes the ports of these workloads whose owners may not use them any more. */
+  async closeLost(workloadIds: readonly string[]): Promise<void> {
+    const ids = new Set(workloadIds);
+    for (const port of [...this.ports.values()]) {
+      const { owners, request } = port;
+      if (owners === null || !ids.has(request.workloadId)) continue;
+      const message = { owners, workloadId: request.workloadId };
+      const asked = this.context.ref('principals').ask('mayKeep', message);
+      const answer = await tolerateFailure(asked, () => null);
+      if (answer?.isAllowed === false) this.close((other) => other === port);
+    }
   }
 
   closeCluster(clusterId: string): void {
@@ -86,7 +99,7 @@ export class RelayPorts {
       request,
       clients,
       tetherId: newUlid(context.clock.now()),
-      owner: owners?.[0] ?? null,
+      owners: owners ?? null,
       clusterId: null,
       idleSince: null,
     };

@@ -17,7 +17,7 @@ import {
 } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
-import { type Context, isFailure, type Ref, type ReplyOf } from '../../runtime/actor.ts';
+import { type Context, isFailure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 
@@ -157,7 +157,7 @@ export class TetherRecords {
 
   /**
    * Creates a tether with a port from the pool. It does not listen yet. Fails tether_elsewhere on a server,
-   * quota_exceeded.
+   * quota_exceeded, forbidden (the right to it was lost meanwhile).
    */
   async create(input: OwnedTether, wantedId?: string): Promise<{ id: string; localPort: number }> {
     if (this.isServer)
@@ -165,7 +165,7 @@ export class TetherRecords {
     // Another Berth may be slow, so this is outside the turn that takes ports.
     const isNew = wantedId === undefined || !this.tethers.has(wantedId);
     const found = isNew && this.remote ? await this.remote.referenceOf(input.workloadId) : null;
-    return this.mutex.runExclusive(PORT_POOL, async () => {
+    const made = await this.mutex.runExclusive(PORT_POOL, async () => {
       const known = wantedId === undefined ? undefined : this.tethers.get(wantedId);
       if (known) return { id: known.stored.id, localPort: known.stored.localPort ?? (await this.freePort()) };
       this.assertQuota(input.owners?.[0]);
@@ -181,6 +181,19 @@ export class TetherRecords {
       this.publish([tether]);
       return { id, localPort };
     });
+    await this.endIfLost(made.id, input);
+    return made;
+  }
+
+  /** A right that was lost before the tether was known has not ended it. */
+  private async endIfLost(id: string, { owners, workloadId }: OwnedTether): Promise<void> {
+    if (!owners) return;
+    const asked = this.context.ref('principals').ask('mayKeep', { owners, workloadId });
+    // When they start again, they end what nobody may keep.
+    const { isAllowed } = await tolerateFailure(asked, () => ({ isAllowed: true }));
+    if (isAllowed) return;
+    await this.removeAll([id]);
+    throw fail('forbidden', 'the right to tether this workload was lost meanwhile');
   }
 
   /** Throws quota_exceeded when `owner` already has as many tethers as its quota allows. */

@@ -21,8 +21,10 @@ async function principals(folder = tempDir(), clock: TestClock = virtualClock())
   const here = world({ clock });
   const views = new CloudViews();
   await here.start('cloudviews', cloudViewsActor, views);
+  const labels = new Map<string, string>();
   await here.stand<WorkloadsProtocol>('workloads', {
-    placeOf: ({ id }) => (id === 'gone' ? null : { clusterId: 'one', namespace: id, labels: '' }),
+    placeOf: ({ id }) =>
+      id === 'gone' ? null : { clusterId: 'one', namespace: id, labels: labels.get(id) ?? '' },
   });
   await here.stand<CloudEventsProtocol>('cloudevents', { append: () => ({ isStored: true }) });
   const tethers = await here.stand<TethersProtocol>('tethers', { revoked: () => null });
@@ -35,7 +37,7 @@ async function principals(folder = tempDir(), clock: TestClock = virtualClock())
     };
     return cloudStore.saveTether(row);
   };
-  return { here, views, tethers, relay, start, tether, store: cloudStore, close };
+  return { here, labels, views, tethers, relay, start, tether, store: cloudStore, close };
 }
 
 it('a revoked token loses its tethers and relay connections, and no other does', async () => {
@@ -71,6 +73,25 @@ it('a removed grant ends the tethers to its workloads, except to a workload that
   await owner.ask('removeGrant', { id: hr.id, by: BY });
   expect(tethers.of('revoked')).toEqual([{ ids: ['hr'] }]);
   expect(await may('hr')).toEqual({ isAllowed: false });
+});
+
+it('a workload that loses its label loses the tethers of those who had rights by it', async () => {
+  const { start, tether, tethers, relay, labels } = await principals();
+  const owner = await start();
+  const { token } = await owner.ask('createToken', { name: 'ci', expiresAt: null, by: BY });
+  const to = { kind: 'token', name: 'ci' } as const;
+  const input = { to, role: 'waker', ...ALL, labels: 'team=web' } as const;
+  await owner.ask('createGrant', { input, by: BY });
+  for (const id of ['web', 'hr']) {
+    labels.set(id, '\nteam=web\n');
+    await tether(id, token.id, id);
+  }
+  await owner.ask('relabelled', { ids: ['web', 'hr', 'gone'] });
+  expect(tethers.of('revoked')).toEqual([]);
+  for (const id of ['web', 'hr']) labels.set(id, '\nteam=hr\n');
+  await owner.ask('relabelled', { ids: ['web'] });
+  expect(tethers.of('revoked')).toEqual([{ ids: ['web'] }]);
+  expect(relay.of('relabelled').at(-1)).toEqual({ ids: ['web'] });
 });
 
 it('an expired token loses what it has opened', async () => {

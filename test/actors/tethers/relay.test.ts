@@ -45,7 +45,9 @@ async function relay({
     },
   });
   await eventually(() => port > 0);
-  await space.stand<PrincipalsProtocol>('principals', { mayTether: () => ({ isAllowed: true }) });
+  const principals = await space.stand<PrincipalsProtocol>('principals', {
+    mayTether: () => ({ isAllowed: true }),
+  });
   const dialWith = async (ticket: string): Promise<Mux> => {
     const connection = await dialRelay(`ws://127.0.0.1:${port}${RELAY_PATH}`, ticket, realTime, ignore);
     afterThisTest(() => connection.close('the test ends'));
@@ -53,7 +55,16 @@ async function relay({
   };
   const ticketOf = (by: RelayHolder | null): string => newTicket(TOKEN, space.clock.now(), by).ticket;
   const dial = (by: RelayHolder | null): Promise<Mux> => dialWith(ticketOf(by));
-  return { mux: await dial(holder), workloads, dial, dialWith, ticketOf, actor, clock: space.clock };
+  return {
+    mux: await dial(holder),
+    workloads,
+    principals,
+    dial,
+    dialWith,
+    ticketOf,
+    actor,
+    clock: space.clock,
+  };
 }
 
 /** Opens a stream; its end follows. */
@@ -118,6 +129,28 @@ it('a relay limits the streams of a token over all its connections, and accepts 
   const fourth = opened(mux, {});
   await eventually(() => fourth.found.end !== '');
   expect([second, other, third].map(({ found }) => found.end)).toEqual(['', '', '']);
+});
+
+it('a relay ends what its owner may not use any more, after a change of labels', async () => {
+  const { mux, dial, workloads, principals, actor } = await relay();
+  workloads.answer({
+    tetherTarget: () => {
+      throw fail('daemon_busy', 'connections wait until it is not');
+    },
+  });
+  principals.answer({ mayKeep: ({ owners }) => ({ isAllowed: owners[0] !== 'token:ci' }) });
+  const muxOf = (subject: string): Promise<Mux> => dial({ subjects: [subject], expiresAt: null });
+  const ci = await muxOf('token:ci');
+  const lost = opened(ci, { workloadId: 'W1' }).found;
+  const others = [
+    opened(ci, { workloadId: 'W2' }).found,
+    opened(await muxOf('token:other'), { workloadId: 'W1' }).found,
+    opened(mux, { workloadId: 'W1' }).found,
+  ];
+  await eventually(() => workloads.of('tetherTarget').length === 4);
+  await actor.ask('relabelled', { ids: ['W1'] });
+  await eventually(() => lost.end !== '');
+  expect(others.map(({ end }) => end)).toEqual(['', '', '']);
 });
 
 it('a relay refuses a ticket from before the rights of its holder changed', async () => {

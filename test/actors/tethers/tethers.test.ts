@@ -13,6 +13,7 @@ import { tetherItem } from '../../../src/front/views/cloud_json.ts';
 import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../../src/protocol/cloud_views.ts';
 import { fail } from '../../../src/protocol/errors.ts';
+import type { PrincipalsProtocol } from '../../../src/protocol/principals.ts';
 import { type StoredTether, type TethersProtocol, tetherSettings } from '../../../src/protocol/tethers.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import type { WorkloadKind } from '../../../src/protocol/workload_kinds.ts';
@@ -167,6 +168,20 @@ describe('tethers', () => {
     for (let count = 0; count < 3; count += 1) await create();
     await ref.ask('remove', { id });
     await create('token:ci', 'group:devs');
+  });
+
+  it('end when the right to them is lost while they are created', async () => {
+    const { world: space, tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(4));
+    known(workloads);
+    const principals = await space.stand<PrincipalsProtocol>('principals', {
+      mayKeep: ({ owners }) => ({ isAllowed: !owners.includes('token:revoked') }),
+    });
+    await ref.ask('create', { ...input, owners: ['token:ci'] });
+    const created = ref.ask('create', { ...input, owners: ['token:revoked'] });
+    await expect(created).rejects.toMatchObject({ code: 'forbidden' });
+    expect(shown()).toHaveLength(1);
+    await ref.ask('create', input);
+    expect(principals.of('mayKeep')).toHaveLength(2);
   });
 
   it('take the lowest free port, and report when there is none', async () => {
