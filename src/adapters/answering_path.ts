@@ -2,15 +2,13 @@
 // with such a path blocks its thread until the server is back, and so all other work of that thread. A
 // separate process tries first, where that can happen: docs/reference.md "File systems that do not answer".
 import { type ChildProcess, spawn } from 'node:child_process';
-import { lstatSync, readFileSync, readlinkSync } from 'node:fs';
-import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { lookUp } from './folder_links.ts';
 
 /** The types of file systems that depend on a server or another process. */
 const SERVED_TYPES =
   /^(?:fuse(?:blk|\..+)?|nfs4?|cifs|smb3|9p|ceph|afs|coda|lustre|gpfs|beegfs|glusterfs|ocfs2|virtiofs|vboxsf)$/;
 const ANSWER_MS = 2_000;
-/** As the system allows in one look-up. */
-const MAX_LINKS = 40;
 
 /** A path in /proc/self/mountinfo has its blanks and backslashes as octal numbers. */
 const unescaped = (path: string): string =>
@@ -32,26 +30,7 @@ export function servedMounts(table = '/proc/self/mountinfo'): ReadonlySet<string
 /** The mount in `mounts` that a look-up of `path` would enter first; undefined if none. Enters no mount. */
 export function mountOnTheWay(path: string, mounts: ReadonlySet<string>): string | undefined {
   if (mounts.size === 0) return undefined;
-  const parts = resolve(path).split('/').filter(Boolean);
-  let links = 0;
-  let at = '/';
-  for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
-    const next = part === '..' ? dirname(at) : join(at, part);
-    if (mounts.has(next)) return next;
-    try {
-      if (part === '..' || !lstatSync(next).isSymbolicLink()) {
-        at = next;
-        continue;
-      }
-      const target = readlinkSync(next);
-      parts.unshift(...target.split('/').filter((one) => one !== '' && one !== '.'));
-      if (isAbsolute(target)) at = '/';
-    } catch {
-      return undefined;
-    }
-    links += 1;
-    if (links > MAX_LINKS) return undefined;
-  }
+  for (const next of lookUp(path)) if (mounts.has(next)) return next;
   return undefined;
 }
 

@@ -3,15 +3,17 @@
 //
 // Node's `recursive` watches each file on Linux, and reads every folder to find them. A folder's own watch
 // reports the names of its changed entries, and costs nothing while nothing changes.
-import { type FSWatcher, lstatSync, readdirSync, type Stats, watch } from 'node:fs';
+import { type FSWatcher, readdirSync, type Stats, watch } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WatchRequest, WatchState } from '../protocol/watcher.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { WATCH } from '../settings/limits.ts';
 import { servedMounts, unansweredReason } from './answering_path.ts';
+import { resolveLinks } from './folder_links.ts';
 import { IGNORE_FILE, IgnoreRules, isIgnored, rulesAbove, rulesIn } from './ignore_rules.ts';
 import { type PathGlob, pathGlob } from './path_globs.ts';
+import { type Folder, identityOf, refusalText, statOf } from './watched_folder.ts';
 
 export interface WatchedTreeOptions extends Omit<WatchRequest, 'service'> {
   clock: Clock;
@@ -42,47 +44,15 @@ const MANY_EVENTS = 4_000;
 /** The time stamps of files are coarser than the clock. */
 const STAMP_MS = 10;
 
-interface Folder {
-  path: string;
-  /** Distinguishes it from another folder of the same name. */
-  identity: string;
-  /** The globs whose root contains it. */
-  globs: readonly PathGlob[];
-  /** null: the system has refused it. */
-  watcher: FSWatcher | null;
-  /** The rules for what is in it. */
-  rules: readonly IgnoreRules[];
-  children: Map<string, Folder>;
-}
-
-/** An inode number is reused as soon as its folder is removed. */
-const identityOf = ({ ino, birthtimeMs }: Stats): string => `${ino} ${birthtimeMs}`;
-
-const statOf = (path: string): Stats | undefined => {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    // Part of the path is not a folder, or cannot be entered.
-    return undefined;
-  }
-};
-
-/** The text of a refusal by the system. */
-function refusalText(code: string, folders: number): string {
-  const setting = code === 'ENOSPC' ? 'fs.inotify.max_user_watches' : 'fs.inotify.max_user_instances';
-  return (
-    `the system has no watch left for it (${code}): ${folders} folders are watched, the others are not. ` +
-    `Raise the limit, \`sysctl ${setting}\`, or watch less`
-  );
-}
-
 export class WatchedTree {
   private readonly options: WatchedTreeOptions;
-  private readonly globs: readonly PathGlob[];
-  private readonly ownRules: IgnoreRules;
+  /** `options.cwd` without symbolic links, and the globs and rules that are relative to it. */
+  private cwd = '';
+  private globs: readonly PathGlob[] = [];
+  private ownRules: IgnoreRules | null = null;
   /** The folders of `paths`, as far as they exist. */
   private readonly roots = new Map<string, Folder>();
-  /** The watch above each root that does not exist. */
+  /** The watch above each root that does not exist, and above each link in `options.cwd`. */
   private readonly anchors = new Map<string, FSWatcher>();
   private folders = 0;
   /** Mounts of file systems that may not answer, and those that did not at the last walk. */
@@ -105,8 +75,6 @@ export class WatchedTree {
   /** Begins at once; `onState` tells when every folder is watched. */
   constructor(options: WatchedTreeOptions) {
     this.options = options;
-    this.globs = options.paths.map((pattern) => pathGlob(pattern, options.cwd));
-    this.ownRules = new IgnoreRules(options.cwd, options.ignore.join('\n'));
     this.queue(() => this.walkAll(options.since));
   }
 
@@ -148,9 +116,30 @@ export class WatchedTree {
     this.refusal = null;
     this.unanswered.clear();
     this.mounts = servedMounts();
+    if (await this.doesAnswer(this.options.cwd)) this.follow();
     for (const path of new Set(this.globs.map(({ root }) => root)))
       if (await this.doesAnswer(path)) await this.openRoot(path, since);
     this.tellState();
+  }
+
+  /** Follows the links in `options.cwd`, and watches for others in their place. */
+  private follow(): void {
+    const { cwd, ignore, paths } = this.options;
+    const { path, links } = resolveLinks(cwd);
+    this.cwd = path;
+    const resolved = (pattern: string): string =>
+      pattern.startsWith(`${cwd}/`) ? path + pattern.slice(cwd.length) : pattern;
+    this.globs = paths.map((pattern) => pathGlob(resolved(pattern), path));
+    this.ownRules = new IgnoreRules(path, ignore.join('\n'));
+    const look = async (): Promise<void> => {
+      if (!this.isClosed && resolveLinks(cwd).path !== this.cwd) await this.walkAgain(0);
+    };
+    for (const link of links) {
+      const watcher = this.tryWatch(dirname(link), (name) => {
+        if (name === null || name === basename(link)) this.queue(look);
+      });
+      if (watcher) this.anchors.set(link, watcher);
+    }
   }
 
   private async doesAnswer(path: string): Promise<boolean> {
@@ -160,8 +149,7 @@ export class WatchedTree {
   }
 
   /** Reads every folder again. Changes made meanwhile are noticed by their time. */
-  private async walkAgain(): Promise<void> {
-    const since = this.options.clock.now() - STAMP_MS;
+  private async walkAgain(since = this.options.clock.now() - STAMP_MS): Promise<void> {
     this.closeWatchers();
     this.pending.clear();
     await this.walkAll(since);
@@ -199,6 +187,7 @@ export class WatchedTree {
         if (this.isClosed || !this.anchors.has(path)) return;
         this.anchors.get(path)?.close();
         this.anchors.delete(path);
+        if (resolveLinks(this.options.cwd).path !== this.cwd) return this.walkAgain(0);
         await this.openRoot(path, 0);
         this.tellState();
       });
@@ -295,7 +284,7 @@ export class WatchedTree {
   }
 
   private isIgnored({ rules }: Folder, path: string, isFolder: boolean): boolean {
-    return isIgnored([...rules, this.ownRules], path, isFolder);
+    return isIgnored([...rules, ...(this.ownRules ? [this.ownRules] : [])], path, isFolder);
   }
 
   /** Whether a change of the file `path` in `folder` counts. */
@@ -367,9 +356,9 @@ export class WatchedTree {
 
   /** A file has changed: reported after `debounceMs` without another change. */
   private report(path: string): void {
-    const { clock, cwd } = this.options;
+    const { clock } = this.options;
     this.changedAt ??= clock.monotonic();
-    if (this.changed.size < WATCH.reportedPaths) this.changed.add(relative(cwd, path));
+    if (this.changed.size < WATCH.reportedPaths) this.changed.add(relative(this.cwd, path));
     this.reportLater(this.changedAt);
   }
 

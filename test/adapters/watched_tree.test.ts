@@ -1,6 +1,6 @@
 // Real files, a real git, and the system's own limit.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { WatchedTree } from '../../src/adapters/watched_tree.ts';
@@ -104,6 +104,35 @@ describe('a watched tree', () => {
     rmSync(join(watched.cwd, 'lib/b.ts'));
     renameSync(join(watched.cwd, 'lib/c.ts'), join(watched.cwd, 'lib/d.ts'));
     expect(await watched.reported('lib/probe')).toEqual(['lib/b.ts', 'lib/c.ts', 'lib/d.ts']);
+  });
+
+  it('is that behind a link, with the rules of the repository there, also after the link has changed', async () => {
+    const [first, second] = [tree({ 'app/a.ts': '' }), tree({ 'app/b.ts': '' })];
+    for (const root of [first, second]) {
+      git(root, 'init', '-q');
+      writeFileSync(join(root, '.gitignore'), '*.out\n');
+    }
+    const link = join(tempDir(), 'current');
+    symlinkSync(join(first, 'app'), link);
+    const watched = new Watched(link, { paths: ['**', `${link}/**`] });
+    expect(await watched.folders()).toBe(1);
+    watched.write('a.ts', 'a.out');
+    expect(await watched.reported()).toEqual(['a.ts']);
+
+    symlinkSync(join(second, 'app'), `${link}.new`);
+    renameSync(`${link}.new`, link);
+    await eventually(() => watched.reports.some((paths) => paths.includes('b.ts')));
+    watched.write('b.ts', 'b.out');
+    expect(await watched.reported('second')).toEqual(['b.ts']);
+
+    unlinkSync(link);
+    symlinkSync('missing', link);
+    await eventually(() => watched.states.at(-1)?.folders === 0);
+    const before = watched.reports.length;
+    renameSync(join(first, 'app'), join(dirname(link), 'missing'));
+    await eventually(() => watched.reports.slice(before).some((paths) => paths.includes('a.ts')));
+    watched.write('c.ts');
+    expect(await watched.reported('third')).toEqual(['c.ts']);
   });
 
   it('notices files in folders that are created later, moved in, and created again', async () => {

@@ -207,7 +207,7 @@ export class ServiceEffects {
   }
 
   /** The spec with placeholders filled in, and the ports of its stack. Fails start_failed. */
-  private async filled(spec: ServiceSpec): Promise<{ spec: ServiceSpec; ports: StackPorts }> {
+  async filled(spec: ServiceSpec): Promise<{ spec: ServiceSpec; ports: StackPorts }> {
     if (!spec.stack) return { spec, ports: [] };
     const { rows } = await this.ports.ask('claims', { prefix: nameInStack(spec.stack, '') });
     const services = this.config.store.table('services');

@@ -3,7 +3,7 @@
 // somebody stops it; if it ends by itself, the next change starts it.
 import { isAlive } from '../../adapters/process/process_table.ts';
 import type { RunMetadata } from '../../protocol/host.ts';
-import type { WatchSpec } from '../../protocol/service.ts';
+import type { ServiceSpec, WatchSpec } from '../../protocol/service.ts';
 import { isSameRequest, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
 import { type Context, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { WATCH } from '../../settings/limits.ts';
@@ -218,20 +218,35 @@ export class FileWatch {
       this.request = this.latest = null;
       return;
     }
-    const { cwd, watch } = stored.spec;
-    const { paths, ignore, debounceMs } = watch;
+    const { spec } = stored;
+    const { cwd } = spec;
+    const { paths, ignore, debounceMs } = stored.spec.watch;
     const run = liveRun(state);
     const before = run ? (run.metadata.changedAt ?? run.startedAt) : end?.at;
     const since = (this.request ? null : before) ?? context.clock.now();
     const request = { service: name, cwd, paths, ignore, debounceMs, since };
     if (this.request && isSameRequest(this.request, request)) return;
     this.request = request;
+    this.inBackground(this.send(request, spec));
+  }
+
+  /** Sends `request`, unless there is another by then. */
+  private async send(request: WatchRequest, spec: ServiceSpec): Promise<null> {
+    const { context, effects } = this.options;
+    const unwatched = (trouble: string): null => this.onState({ folders: 0, trouble });
+    const threadTrouble = 'the thread that watches files does not run; the log of the daemon says why';
     const ready = context.ref('threads').ask('ensure', { address: 'watcher' });
-    const asked = ready.then(() => {
-      if (this.request === request) watcher.tell('watch', request);
-    });
-    const trouble = 'the thread that watches files does not run; the log of the daemon says why';
-    this.inBackground(tolerateFailure(asked, () => this.onState({ folders: 0, trouble })));
+    if (
+      !(await tolerateFailure(
+        ready.then(() => true),
+        () => unwatched(threadTrouble),
+      ))
+    )
+      return null;
+    const filled = await tolerateFailure(effects.filled(spec), ({ message }) => unwatched(message));
+    if (filled && this.request === request)
+      context.ref('watcher').tell('watch', { ...request, cwd: filled.spec.cwd });
+    return null;
   }
 
   /** Handles the change, or waits for the next phase in which it can be handled. */

@@ -22,6 +22,8 @@ interface Setting {
   world: Supervised;
   /** The messages to the watcher: what is watched since when, or null for the end. */
   asked: (number | null)[];
+  /** Where it is watched. */
+  folders: string[];
   cascades: string[];
   threads: string[];
   change(...paths: string[]): Promise<void>;
@@ -30,10 +32,12 @@ interface Setting {
 async function watching(plan: Plan & { watch?: Partial<WatchSpec> } = {}): Promise<Setting> {
   const world = await supervise({ ...plan, spec: { watch: { ...WATCH, ...plan.watch }, ...plan.spec } });
   const asked: Setting['asked'] = [];
+  const folders: string[] = [];
   const cascades: string[] = [];
   const threads: string[] = [];
   await world.services.stand<WatcherProtocol>('watcher', {
-    watch: ({ since }) => {
+    watch: ({ cwd, since }) => {
+      folders.push(cwd);
       asked.push(since);
       return null;
     },
@@ -60,7 +64,7 @@ async function watching(plan: Plan & { watch?: Partial<WatchSpec> } = {}): Promi
     await ref.ask('filesChanged', { paths });
     await quiet();
   };
-  return { world, asked, cascades, threads, change };
+  return { world, asked, folders, cascades, threads, change };
 }
 
 const start = async ({ clock, ref }: Supervised): Promise<void> => {
@@ -83,6 +87,12 @@ describe('a service that watches files', () => {
     await world.ref.ask('stop', { graceMs: null });
     await quiet();
     expect(asked).toEqual([begunAt, null]);
+  });
+
+  it('is watched in its folder with placeholders filled in', async () => {
+    const { folders, world } = await watching({ spec: { stack: 'shop', cwd: '/${stack}' } });
+    await start(world);
+    expect(folders).toEqual(['/shop']);
   });
 
   it('is restarted by a change, which is recorded and is no crash', async () => {
