@@ -12,7 +12,8 @@ export interface PathGlob {
   mayContain(path: string): boolean;
 }
 
-const OPTIONS = { dot: true, nonegate: true } as const;
+/** With `s`, `**` also matches a newline in a name. */
+const OPTIONS = { dot: true, nonegate: true, flags: 's' } as const;
 const GLOBSTAR = '**';
 
 /** Braces that contain a slash span several segments. */

@@ -1,9 +1,9 @@
 // The environment of a project's services: their own lists and files, and the `.env` that supplies the rest.
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { parseEnv } from 'node:util';
 import type { YamlPosition } from '../adapters/yaml.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
+import { parseEnvText } from '../settings/env_text.ts';
 import { SERVICE } from '../settings/limits.ts';
 import { readTextInput } from '../settings/state_files.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
@@ -58,8 +58,7 @@ async function readEnvFile(
   at: YamlPosition,
 ): Promise<[string, string][]> {
   try {
-    const text = await check.readInput(resolve(check.folder, file));
-    return Object.entries(parseEnv(text)).filter((row): row is [string, string] => row[1] !== undefined);
+    return parseEnvText(await check.readInput(resolve(check.folder, file)));
   } catch (error) {
     const why =
       (error as NodeJS.ErrnoException).code === 'ENOENT'
@@ -107,7 +106,7 @@ export async function readDotenv(folder: string, readInput: ProjectInput): Promi
   const path = join(folder, '.env');
   try {
     if (!statSync(path, { throwIfNoEntry: false })) return {};
-    return parseEnv(await readInput(path));
+    return Object.fromEntries(parseEnvText(await readInput(path)));
   } catch (error) {
     const message = `cannot be read: ${(error as Error).message}`;
     throw new ProjectError(path, '', [{ at: { line: 1, column: 1 }, message }]);

@@ -135,6 +135,13 @@ describe('a watched tree', () => {
     expect(await watched.reported('third')).toEqual(['c.ts']);
   });
 
+  it('notices files and folders with a newline in their names', async () => {
+    const watched = new Watched(tree({ 'a.ts': '' }), { paths: ['**/*.ts', 'probe'] });
+    await watched.folders();
+    watched.write('one\ntwo.ts', 'in\nner/c.ts');
+    expect(await watched.reported()).toEqual(['in\nner/c.ts', 'one\ntwo.ts']);
+  });
+
   it('notices files in folders that are created later, moved in, and created again', async () => {
     const watched = new Watched(tree({ 'a.ts': '' }));
     await watched.folders();

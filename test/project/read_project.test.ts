@@ -129,6 +129,16 @@ services:
     ]);
   });
 
+  it('reads an env_file and a .env that begin with a byte order mark', async () => {
+    const marked = join(folder, 'marked');
+    mkdirSync(marked);
+    writeFileSync(join(marked, '.env'), '\uFEFFFROM_DOTENV=dotenv\n');
+    writeFileSync(join(marked, 'web.env'), '\uFEFFA=file\n');
+    const text = 'services:\n  web: { cmd: "run ${FROM_DOTENV}", env_file: web.env }\n';
+    const { services } = await parseProject(text, join(marked, 'berth.yaml'), {});
+    expect(services).toMatchObject([{ cmd: 'run dotenv', env: [['A', 'file']] }]);
+  });
+
   it('can have tasks, which have no port, and conditions in a list or a map', async () => {
     const [task, service, other] = await parse(`
 services:

@@ -2,11 +2,11 @@
 import { isUtf8 } from 'node:buffer';
 import { closeSync, constants, fstatSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { parseEnv } from 'node:util';
 import { unansweredReason } from '../../adapters/answering_path.ts';
 import { fail } from '../../protocol/errors.ts';
 import { ENV_KEY_PATTERN } from '../../protocol/names.ts';
 import type { ServiceSpec } from '../../protocol/service.ts';
+import { parseEnvText } from '../../settings/env_text.ts';
 import { TEXT_FILE } from '../../settings/limits.ts';
 import { openRegularFile } from '../../settings/state_files.ts';
 
@@ -29,7 +29,7 @@ function readFile(path: string): string {
 
 /** The variables in a file. No message contains their values. Throws with the reason. */
 function rowsOf(path: string): [key: string, value: string][] {
-  return Object.entries(parseEnv(readFile(path))).map(([key, value = '']) => {
+  return parseEnvText(readFile(path)).map(([key, value]) => {
     if (!ENV_KEY_PATTERN.test(key) || key.startsWith('BERTH_'))
       throw new Error(`${path} sets ${JSON.stringify(key.slice(0, 64))}, which is no name for a variable`);
     if (value.includes('\0')) throw new Error(`${path} has a NUL in the value of ${key}`);

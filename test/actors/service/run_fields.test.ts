@@ -1,5 +1,8 @@
 // docs/reference.md "Resource limits", "Environment of a process", in virtual time.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { tempDir } from '../../kit/actors.ts';
 import { must } from '../../kit/must.ts';
 import { running, supervise } from '../../kit/service.ts';
 
@@ -25,6 +28,20 @@ it('statistics of an earlier run end nothing', async () => {
   await world.ref.ask('overMemory', { run: '00000000000000aa', rssMB: 65 });
   await world.advance(50);
   expect(world.host.stops).toEqual([]);
+});
+
+it('the byte order mark of an envFile is no part of the first name', async () => {
+  const file = join(tempDir(), 'berth.env');
+  writeFileSync(file, '\uFEFFFIRST=1\nSECOND=2\n');
+  const world = await supervise({ spec: { envFile: [file] } });
+  await world.begin();
+  await running(world);
+  expect(must(world.host.spawns[0]).env).toEqual(
+    expect.arrayContaining([
+      ['FIRST', '1'],
+      ['SECOND', '2'],
+    ]),
+  );
 });
 
 it.each([
