@@ -37,9 +37,10 @@ export class BulkChanges {
 
   /**
    * Changes each workload independently, and resolves with one result per workload in the order of the list.
-   * Fails invalid_spec when too many are selected, before anything is changed.
+   * Fails invalid_spec when too many are selected, before anything is changed; standing_by when this Berth
+   * could not change all of them because its lease was not certain.
    */
-  run(change: BulkChange): Promise<BulkResult[]> {
+  async run(change: BulkChange): Promise<BulkResult[]> {
     const isSelected = selectorOfWorkloads(change);
     const rows = this.owner
       .rows()
@@ -53,7 +54,11 @@ export class BulkChanges {
           hint: 'Name a cluster or namespaces, and send it once for each.',
         },
       );
-    return Promise.all(rows.map((row) => this.changeOne(row, change)));
+    const results = await Promise.all(rows.map((row) => this.changeOne(row, change)));
+    // Not a result of the workload: once the whole operation fails, a retry with its key goes on with it.
+    const prevented = results.find(({ code }) => code === 'standing_by');
+    if (prevented) throw fail('standing_by', prevented.message ?? '');
+    return results;
   }
 
   private async changeOne({ id, clusterId, seen }: StoredWorkload, change: BulkChange): Promise<BulkResult> {

@@ -1,7 +1,11 @@
 // docs/reference.md "Bulk sleep and wake", over the double with as many workloads as one request may have.
 import { expect, it } from 'vitest';
+import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
+import { fail } from '../../../src/protocol/errors.ts';
+import { newUlid } from '../../../src/protocol/ulid.ts';
 import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
-import { cloud, doubleWith } from '../../kit/cloud.ts';
+import { realTime } from '../../kit/actors.ts';
+import { ANY, cloud, doubleWith } from '../../kit/cloud.ts';
 import { workload } from '../../kit/kube_double.ts';
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `w${1_000 + index}`);
@@ -63,6 +67,26 @@ it('each workload of a bulk change has its own result, and a dry run changes not
     ['one', 'changed', null],
     ['two', 'unchanged', null],
   ]);
+});
+
+it('a bulk change during which the lease was uncertain fails as a whole, and goes on when it is repeated', async () => {
+  const double = await doubleWith(...names(12));
+  const patches = () => double.requests.filter(({ method }) => method === 'PATCH').length;
+  let allowed = Number.POSITIVE_INFINITY;
+  const assertMayChange = (): void => {
+    if (allowed === 0) throw fail('standing_by', 'the shared database does not confirm the lease');
+    allowed -= 1;
+  };
+  const here = await cloud({ open: (access) => openKubeCluster(access, ANY, realTime, { assertMayChange }) });
+  const clusterId = await here.add(double.kubeconfig);
+  const operation = newUlid(Date.now());
+  const sleepAll = () => here.workloads.ask('changeMany', { ...change, to: 'asleep', clusterId, operation });
+  allowed = 5;
+  await expect(sleepAll()).rejects.toMatchObject({ code: 'standing_by', message: /does not confirm/ });
+  expect(patches()).toBe(5);
+  allowed = 100;
+  expect(new Set((await sleepAll()).map(({ outcome }) => outcome))).toEqual(new Set(['changed']));
+  expect(patches()).toBe(12);
 });
 
 it('more than 1,000 workloads are refused before any is changed', async () => {
