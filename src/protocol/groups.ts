@@ -1,8 +1,10 @@
 import type { ServiceStatus, SleepReply, StartReply } from './service.ts';
 
-/** A group restart that is under way. A daemon that finds one completes it. */
-export interface StoredRestart {
-  /** `start`: every member has already been stopped. */
+/** A call of a group that is under way. A daemon that finds one completes it. */
+export interface StoredGroupCall {
+  /** Absent: a restart. */
+  verb?: 'start' | 'stop' | 'sleep' | 'wake' | undefined;
+  /** Of a restart; `start`: every member has already been stopped. */
   step: 'stop' | 'start';
   graceMs: number | null;
   timeoutMs: number | null;
@@ -20,7 +22,7 @@ export interface GroupsProtocol {
   restart(message: { name: string; graceMs: number | null; timeoutMs: number | null }): {
     services: StartReply[];
   };
-  /** When the daemon or its thread starts: continues the restarts that were under way. */
+  /** When the daemon or its thread starts: continues the calls that were under way. */
   resume(message: Record<string, never>): null;
   /** Restarts the running services that depend on `name`, in dependsOn order. */
   restartDependants(message: { name: string }): null;

@@ -1,21 +1,19 @@
 // State: the groups with a call under way, and whether the daemon is shutting down. Rebuilt from: the store,
-// which has the restarts under way; any other call ends with its actor.
+// which has the calls under way.
 
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import {
   awaited,
-  type Dependency,
   DependencyOrder,
   type DependentService,
   dependantsOf,
-  dependencyName,
   reverseDependencies,
   walkInOrder,
   withDependencies,
 } from '../../protocol/dependency_order.ts';
-import { type FailureDetail, fail } from '../../protocol/errors.ts';
-import type { GroupsProtocol, StoredRestart } from '../../protocol/groups.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { GroupsProtocol, StoredGroupCall } from '../../protocol/groups.ts';
 import type { Member } from '../../protocol/registry.ts';
 import {
   type MemberStart,
@@ -28,7 +26,7 @@ import {
 import {
   actor,
   type Context,
-  Failure,
+  type Failure,
   type Handlers,
   isFailure,
   type MessageOf,
@@ -36,15 +34,15 @@ import {
 } from '../../runtime/actor.ts';
 import { withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
+import { dependencyFailure, namingMember, refuseEndless } from './member_failures.ts';
 
-const NO_TASK_HINT = 'Wait until it is ready instead, or register it with kind task.';
 /** Between two attempts to restart a service while the process host does not respond. */
 const RETRY_MS = 1_000;
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
 export interface GroupsConfig {
   store: Pick<Store, 'table'>;
-  /** When the machine was booted, epoch milliseconds. Restarts from before that are not continued. */
+  /** When the machine was booted, epoch milliseconds. Calls from before that are not continued. */
   bootedAt: number;
 }
 
@@ -63,7 +61,7 @@ class Groups {
   }
 
   start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartReply[] }> {
-    return this.withGroup(name, async (members) => {
+    return this.kept(name, { verb: 'start', timeoutMs }, async (members) => {
       const answers = await this.startAll(members, { timeoutMs });
       return { services: answersInOrder(members, answers) };
     });
@@ -90,7 +88,7 @@ class Groups {
   }
 
   sleepGroup({ name }: MessageOf<GroupsProtocol, 'sleepGroup'>): Promise<{ services: SleepReply[] }> {
-    return this.withGroup(name, async (members) => {
+    return this.kept(name, { verb: 'sleep' }, async (members) => {
       const answers = new Map<string, SleepReply>();
       const sleepOne = async (member: string): Promise<void> => {
         answers.set(member, await this.service(member).ask('sleep', {}, DEADLINE));
@@ -105,7 +103,7 @@ class Groups {
     name,
     timeoutMs,
   }: MessageOf<GroupsProtocol, 'wakeGroup'>): Promise<{ services: StartReply[] }> {
-    return this.withGroup(name, async (members) => {
+    return this.kept(name, { verb: 'wake', timeoutMs }, async (members) => {
       const { members: all } = await this.registry().ask('members', { group: null });
       const sleeping = members.filter(({ sleep }) => sleep).map((member) => member.name);
       const answers = await this.wakeAll(all, sleeping, timeoutMs);
@@ -154,7 +152,7 @@ class Groups {
   }
 
   stop({ name, graceMs }: MessageOf<GroupsProtocol, 'stop'>): ReturnType<Groups['stopMembers']> {
-    return this.withGroup(name, (members) => this.stopMembers(members, { graceMs }));
+    return this.kept(name, { verb: 'stop', graceMs }, (members) => this.stopMembers(members, { graceMs }));
   }
 
   private async stopMembers(
@@ -183,24 +181,40 @@ class Groups {
     return this.restartFrom(name, { step: 'stop', graceMs, timeoutMs, at: this.context.clock.now() });
   }
 
-  /** No client waits for the restarts of an earlier daemon. Failures show in the states of the services. */
+  /** No client waits for the calls of an earlier daemon. Failures show in the states of the services. */
   resume(): null {
     for (const [name, stored] of this.config.store.table('restarts').all()) {
       if (this.busy.has(name)) continue;
       const isOwed = stored.at >= this.config.bootedAt;
-      const work = isOwed ? this.restartFrom(name, stored) : Promise.resolve();
+      const work = isOwed ? this.callAgain(name, stored) : Promise.resolve();
       tolerateFailure<unknown, null>(work, () => null)
-        .then(() => this.forgetRestart(name))
+        .then(() => this.forgetCall(name))
         .catch((error: unknown) => this.context.crash(error));
     }
     return null;
+  }
+
+  private callAgain(name: string, stored: StoredGroupCall): Promise<unknown> {
+    const { graceMs, timeoutMs } = stored;
+    switch (stored.verb) {
+      case undefined:
+        return this.restartFrom(name, stored);
+      case 'start':
+        return this.start({ name, timeoutMs });
+      case 'stop':
+        return this.stop({ name, graceMs });
+      case 'sleep':
+        return this.sleepGroup({ name });
+      case 'wake':
+        return this.wakeGroup({ name, timeoutMs });
+    }
   }
 
   /**
    * Each step is stored before it begins, so that a later daemon can continue. Services that `start` then
    * finds running were started by the restart, and stay.
    */
-  private async restartFrom(name: string, restart: StoredRestart): ReturnType<Groups['start']> {
+  private async restartFrom(name: string, restart: StoredGroupCall): ReturnType<Groups['start']> {
     const rows = this.config.store.table('restarts');
     const { graceMs, step, timeoutMs } = restart;
     return this.withGroup(name, async (members) => {
@@ -215,12 +229,32 @@ class Groups {
         const answers = await this.startAll(members, { timeoutMs, groupRestartAt });
         return { services: answersInOrder(members, answers) };
       } finally {
-        await this.forgetRestart(name);
+        await this.forgetCall(name);
       }
     });
   }
 
-  private forgetRestart(name: string): Promise<void> {
+  /**
+   * `call`, which a later daemon makes again if this one is killed: members that it has reached stay as they
+   * are. On a full disk a later daemon does not know it.
+   */
+  private kept<R>(
+    name: string,
+    { verb, graceMs = null, timeoutMs = null }: Partial<StoredGroupCall>,
+    call: (members: Member[]) => Promise<R>,
+  ): Promise<R> {
+    const row = { verb, step: 'start', graceMs, timeoutMs, at: this.context.clock.now() } as const;
+    return this.withGroup(name, async (members) => {
+      try {
+        await tolerateFailure(this.config.store.table('restarts').put(name, row), () => undefined);
+        return await call(members);
+      } finally {
+        await tolerateFailure(this.forgetCall(name), () => undefined);
+      }
+    });
+  }
+
+  private forgetCall(name: string): Promise<void> {
     return this.config.store.table('restarts').remove(name);
   }
 
@@ -308,56 +342,10 @@ class Groups {
   }
 }
 
-/** Fails for a condition that can never hold, because only tasks complete. */
-function refuseEndless(members: readonly Member[]): void {
-  const services = new Set(members.flatMap(({ name, kind }) => (kind === 'task' ? [] : [name])));
-  for (const { name, dependsOn } of members)
-    for (const one of dependsOn) {
-      if (typeof one === 'string' || one.condition !== 'completed' || !services.has(one.name)) continue;
-      const why = `${name} cannot be started: it waits until ${one.name} has completed`;
-      throw fail('dependency_failed', `${why}, and ${one.name} is no task`, { hint: NO_TASK_HINT });
-    }
-}
-
-/**
- * The failure of the `waiting` members that the failure of `first` keeps from starting; undefined if they
- * only have plain dependencies on services: docs/reference.md "Dependencies".
- */
-function dependencyFailure(
-  members: readonly Member[],
-  waiting: readonly Member[],
-  first: string | undefined,
-  error: unknown,
-): Failure | undefined {
-  if (first === undefined || !isFailure(error)) return undefined;
-  const isTask = members.some(({ name, kind }) => name === first && kind === 'task');
-  const isHeld = (one: Dependency): boolean =>
-    dependencyName(one) === first && (isTask || typeof one !== 'string');
-  const held = waiting.filter(({ dependsOn }) => dependsOn.some(isHeld)).map(({ name }) => name);
-  if (held.length === 0) return undefined;
-  const message = `${held.join(', ')} not started: ${first} is needed, and ${error.message}`;
-  const { hint }: FailureDetail = error.detail ?? {};
-  return fail('dependency_failed', message, hint === undefined ? {} : { hint });
-}
-
 const shuttingDownFailure = (): Failure => fail('daemon_busy', 'the daemon is shutting down');
 
 function answersInOrder<A>(members: DependentService[], answers: ReadonlyMap<string, A>): A[] {
   return members.flatMap(({ name }) => answers.get(name) ?? []);
-}
-
-/** Like `act`, but failure messages name the member. */
-function namingMember<A extends unknown[]>(
-  act: (name: string, ...rest: A) => Promise<void>,
-): (name: string, ...rest: A) => Promise<void> {
-  return async (name, ...rest) => {
-    try {
-      await act(name, ...rest);
-    } catch (error) {
-      if (!isFailure(error) || error.message.startsWith(`${name} `)) throw error;
-      throw new Failure(error.code, `${name}: ${error.message}`, error.detail);
-    }
-  };
 }
 
 function init(context: Context, config: GroupsConfig): Handlers<GroupsProtocol> {

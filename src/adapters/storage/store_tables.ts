@@ -8,7 +8,7 @@ import type { SealedSecret, StoredCluster } from '../../protocol/clusters.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { StoredGrant } from '../../protocol/grants.ts';
-import type { StoredRestart } from '../../protocol/groups.ts';
+import type { StoredGroupCall } from '../../protocol/groups.ts';
 import type { StoredNotice } from '../../protocol/notices.ts';
 import type { StoredPolicy } from '../../protocol/policies.ts';
 import type { StoredToken } from '../../protocol/principals.ts';
@@ -30,7 +30,7 @@ export interface StoreTables {
   sessions: StoredSession;
   stacks: StoredStack;
   /** The restarts of groups that are under way, by the name of their group. */
-  restarts: StoredRestart;
+  restarts: StoredGroupCall;
   /** The schedule of each task that has one. */
   schedules: StoredSchedule;
   /** Notices that are not delivered yet, by id. */

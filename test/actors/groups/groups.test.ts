@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { groupsActor } from '../../../src/actors/groups/groups.ts';
 import type { Dependency } from '../../../src/protocol/dependency_order.ts';
 import { fail } from '../../../src/protocol/errors.ts';
-import type { GroupsProtocol, StoredRestart } from '../../../src/protocol/groups.ts';
+import type { GroupsProtocol, StoredGroupCall } from '../../../src/protocol/groups.ts';
 import type { RegistryProtocol } from '../../../src/protocol/registry.ts';
 import type { ServiceProtocol } from '../../../src/protocol/service.ts';
 import { actor, type Failure, type Ref } from '../../../src/runtime/actor.ts';
@@ -25,12 +25,20 @@ interface Group {
 interface Script {
   members: Record<string, Dependency[]>;
   kinds?: Record<string, 'service' | 'task'>;
+  /** All members have `sleep`. */
+  sleepy?: boolean;
   /** Duration of a start or a stop; a Failure is thrown after it. */
   ms?: Record<string, number>;
   failures?: Record<string, Failure>;
 }
 
-async function group({ members, kinds = {}, ms = {}, failures = {} }: Script): Promise<Group> {
+async function group({
+  members,
+  kinds = {},
+  sleepy = false,
+  ms = {},
+  failures = {},
+}: Script): Promise<Group> {
   const w = world();
   const store = new MemoryStore();
   const log: string[] = [];
@@ -43,25 +51,30 @@ async function group({ members, kinds = {}, ms = {}, failures = {} }: Script): P
     if (failure) throw failure;
     log.push(`${to} ${name}`);
   };
-  const type = actor<Pick<ServiceProtocol, 'start' | 'stop'>, string>('service', (context, name) => ({
-    start: (message) => {
-      starts.push(message);
-      if (!message.wait) {
-        log.push(`there ${name}`);
-        return { name, status: 'starting' as const, pid: name.length };
-      }
-      return context.replyLater(
-        act(name, 'start', 'ready').then(() => ({ name, status: 'running' as const, pid: name.length })),
-      );
-    },
-    stop: (message) => {
-      stops.push(message);
-      const answer = { name, status: 'stopped' as const, exitCode: 0, signal: null, escalated: false };
-      return context.replyLater(
-        act(name, 'stop', 'ended').then(() => ({ ...answer, reaped: 1, left: [], portFree: true, ms: 1 })),
-      );
-    },
-  }));
+  const type = actor<Pick<ServiceProtocol, 'start' | 'stop' | 'sleep'>, string>(
+    'service',
+    (context, name) => ({
+      start: (message) => {
+        starts.push(message);
+        if (!message.wait) {
+          log.push(`there ${name}`);
+          return { name, status: 'starting' as const, pid: name.length };
+        }
+        return context.replyLater(
+          act(name, 'start', 'ready').then(() => ({ name, status: 'running' as const, pid: name.length })),
+        );
+      },
+      sleep: () =>
+        context.replyLater(act(name, 'sleep', 'asleep').then(() => ({ name, status: 'sleeping' as const }))),
+      stop: (message) => {
+        stops.push(message);
+        const answer = { name, status: 'stopped' as const, exitCode: 0, signal: null, escalated: false };
+        return context.replyLater(
+          act(name, 'stop', 'ended').then(() => ({ ...answer, reaped: 1, left: [], portFree: true, ms: 1 })),
+        );
+      },
+    }),
+  );
   await w.stand<RegistryProtocol>('registry', {
     members: ({ group: name }) => ({
       members:
@@ -71,7 +84,7 @@ async function group({ members, kinds = {}, ms = {}, failures = {} }: Script): P
               name,
               dependsOn,
               kind: kinds[name] ?? 'service',
-              sleep: null,
+              sleep: sleepy ? { afterMinutes: 1 } : null,
             })),
     }),
   });
@@ -175,7 +188,7 @@ describe('the restart of a group', () => {
 
 describe('the restart of a group after the daemon was killed', () => {
   const row = { graceMs: 5, timeoutMs: 700, at: BOOTED_AT };
-  const begin = async (stored: StoredRestart): Promise<Group> => {
+  const begin = async (stored: StoredGroupCall): Promise<Group> => {
     const site = await group({ members: { web: ['db'], db: [] } });
     await site.store.table('restarts').put('site', stored);
     await site.ref.ask('resume', {});
@@ -225,6 +238,46 @@ describe('the restart of a group after the daemon was killed', () => {
     await restarted;
     expect(busy.log).toEqual(['stop web', 'ended web', 'start web', 'ready web']);
     expect(busy.store.table('restarts').all()).toEqual([]);
+  });
+});
+
+describe('any other call of a group', () => {
+  const members = { web: ['db'], db: [] };
+  const calls = {
+    start: (ref: Group['ref']) => ref.ask('start', { name: 'site', timeoutMs: 700 }),
+    stop: (ref: Group['ref']) => ref.ask('stop', { name: 'site', graceMs: 5 }),
+    sleep: (ref: Group['ref']) => ref.ask('sleepGroup', { name: 'site' }),
+    wake: (ref: Group['ref']) => ref.ask('wakeGroup', { name: 'site', timeoutMs: 700 }),
+  };
+
+  it.each(['start', 'stop', 'sleep', 'wake'] as const)(
+    'is continued after the daemon was killed: %s',
+    async (verb) => {
+      const first = await group({ members, sleepy: true });
+      const called = calls[verb](first.ref);
+      await first.advance(5);
+      // One member has been reached.
+      expect(first.log).toHaveLength(1);
+      const row = first.store.table('restarts').get('site');
+      await first.advance(100);
+      await called;
+      expect(first.store.table('restarts').all()).toEqual([]);
+      const next = await group({ members, sleepy: true });
+      if (row) await next.store.table('restarts').put('site', row);
+      await next.ref.ask('resume', {});
+      await next.advance(100);
+      expect(next.log).toEqual(first.log);
+      expect([next.starts, next.stops]).toEqual([first.starts, first.stops]);
+      expect(next.store.table('restarts').all()).toEqual([]);
+    },
+  );
+
+  it('needs no disk space', async () => {
+    const site = await group({ members });
+    site.store.broken = fail('storage_full', 'the disk is full');
+    const stopped = site.ref.ask('stop', { name: 'site', graceMs: 5 });
+    await site.advance(100);
+    expect((await stopped).services.map(({ name }) => name)).toEqual(['web', 'db']);
   });
 });
 
