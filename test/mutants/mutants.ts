@@ -114,6 +114,22 @@ export const MUTANTS: readonly Mutant[] = [
       '',
       RUNTIME,
     ],
+    [
+      'update-thread',
+      'missing files of a thread count as its crashes',
+      'src/daemon/thread_supervisor.ts',
+      '    if (this.isAbsent(state, reason)) {\n',
+      '    if (this.isAbsent(state, reason) && thread.absentSince !== null) {\n',
+      ['test/daemon/thread_supervisor.test.ts'],
+    ],
+    [
+      'update-job',
+      'a job thread that does not load ends the daemon',
+      'src/daemon/job_pool.ts',
+      "      threads.on('error', onFailed);\n",
+      '',
+      ['test/daemon/job_pool.test.ts'],
+    ],
   ]),
   ...area('host', [
     [
