@@ -16,6 +16,8 @@ export interface LoginSource {
   refresh_at: number;
   /** From then on the token is refused (epoch milliseconds). */
   expires_at: number;
+  /** The last renewal that got no answer, and when it ended (epoch milliseconds); absent: none. */
+  failed?: { at: number; message: string };
 }
 
 export interface StoredLogin {

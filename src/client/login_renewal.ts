@@ -1,6 +1,6 @@
 // How `berth login` and its renewals get tokens from an issuer: docs/reference.md "Login".
 import { type IssuedTokens, IssuerSession, NoTokensError } from '../adapters/issuer_client.ts';
-import { BerthError } from './errors.ts';
+import { BerthError, isBerthError } from './errors.ts';
 import {
   changeLogin,
   isRenewalDue,
@@ -48,13 +48,37 @@ async function renewed({ url, source }: PersonLogin): Promise<StoredLogin> {
   }
 }
 
-/** Renews the token if it is due. Only one process at a time does so; the others find what it has stored. */
-export const renewLogin = (stateDir: string, url: string): Promise<StoredLogin> =>
-  changeLogin(stateDir, async () => {
+/** Records that the issuer gives no answer, for those that wait for this renewal. */
+function noteFailure(stateDir: string, login: PersonLogin, message: string): void {
+  try {
+    writeLogin(stateDir, { ...login, source: { ...login.source, failed: { at: Date.now(), message } } });
+  } catch {
+    // Without disk space, each of them asks the issuer itself.
+  }
+}
+
+/**
+ * Renews the token if it is due. Only one process at a time does so; the others find what it has stored, also
+ * that the issuer did not answer.
+ */
+export function renewLogin(stateDir: string, url: string): Promise<StoredLogin> {
+  const askedAt = Date.now();
+  return changeLogin(stateDir, async () => {
     const login = readLogin(stateDir);
     if (login?.url !== url) throw loginNeeded(url, `there is no login at ${url} any more`);
     if (!isRenewalDue(login)) return login;
-    const fresh = await renewed(login);
-    writeLogin(stateDir, fresh);
-    return fresh;
+    const { failed } = login.source;
+    // A time in the future is from before the clock was set back.
+    if (failed && failed.at >= askedAt && failed.at <= Date.now())
+      throw new BerthError('issuer_unreachable', failed.message);
+    try {
+      const fresh = await renewed(login);
+      writeLogin(stateDir, fresh);
+      return fresh;
+    } catch (error) {
+      if (isBerthError(error) && error.code === 'issuer_unreachable')
+        noteFailure(stateDir, login, error.message);
+      throw error;
+    }
   });
+}
