@@ -1,5 +1,6 @@
 // Roles, and the scopes they are granted for: docs/reference.md "Roles and grants". Pure.
-import { type LabelText, parseSelector } from './labels.ts';
+import type { LabelText } from './labels.ts';
+import { SelectorIndex } from './selector_index.ts';
 
 export const ROLES = ['viewer', 'waker', 'sleeper', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
@@ -63,18 +64,30 @@ export interface PlacedWorkloadsProtocol {
   placeOf(message: { id: string }): PlacedWorkload | null;
 }
 
-function matcherOf({ clusterId, namespace, labels }: GrantScope): (place: PlacedWorkload) => boolean {
-  const hasLabels = labels === null ? null : parseSelector(labels);
-  return (place) =>
-    (clusterId === null || clusterId === place.clusterId) &&
-    (namespace === null || namespace === place.namespace) &&
-    (hasLabels === null || hasLabels(place.labels));
-}
+/** A cluster and a namespace in it, as one text; null: all of them. Neither name has a slash. */
+const areaOf = (clusterId: string | null, namespace: string | null): string =>
+  `${clusterId ?? ''}/${namespace ?? ''}`;
 
-/** Returns whether one of `scopes` covers a workload. */
+/**
+ * Returns whether one of `scopes` covers a workload. Hundreds of scopes with large selectors cost a workload
+ * little more than one: see SelectorIndex.
+ */
 export function scopeMatcher(scopes: readonly GrantScope[]): (place: PlacedWorkload) => boolean {
-  const matchers = scopes.map(matcherOf);
-  return (place) => matchers.some((isIn) => isIn(place));
+  const selectors = new Map<string, Set<string>>();
+  const whole = new Set<string>();
+  for (const { clusterId, namespace, labels } of scopes) {
+    const area = areaOf(clusterId, namespace);
+    if (labels === null) whole.add(area);
+    else selectors.set(area, (selectors.get(area) ?? new Set()).add(labels));
+  }
+  const indexes = new Map([...selectors].map(([area, some]) => [area, new SelectorIndex(some)]));
+  return ({ clusterId, namespace, labels }) => {
+    const areas = [
+      ...[areaOf(null, null), areaOf(clusterId, null)],
+      ...[areaOf(null, namespace), areaOf(clusterId, namespace)],
+    ];
+    return areas.some((area) => whole.has(area)) || areas.some((area) => indexes.get(area)?.matches(labels));
+  };
 }
 
 let versions = 0;

@@ -51,7 +51,15 @@ const requirementsOf = (selector: string): string[] => selector.split(/,(?![^()]
 const wrong = (message: string) =>
   fail('invalid_spec', `selector ${message}`, { details: [{ path: 'selector', message }] });
 
-function requirementMatch(text: string): LabelMatch {
+/** One requirement as data. */
+export interface Requirement {
+  readonly key: string;
+  /** null: whether there is the key matters, not its value. */
+  readonly values: readonly string[] | null;
+  readonly isNegated: boolean;
+}
+
+function parseRequirement(text: string): Requirement {
   const found = REQUIREMENT.exec(text);
   const [, not, absentKey, key = absentKey ?? '', equality, value, setOperator, set] = found ?? [];
   if (!found) throw wrong(`has an invalid requirement: ${JSON.stringify(text.slice(0, 100))}`);
@@ -60,13 +68,21 @@ function requirementMatch(text: string): LabelMatch {
   const values = equality ? [value ?? ''] : (set ?? '').split(',').map((one) => one.trim());
   const bad = equality || setOperator ? values.find((one) => !LABEL_VALUE.test(one)) : undefined;
   if (bad !== undefined) throw wrong(`has an invalid value: ${JSON.stringify(bad.slice(0, 100))}`);
-  if (!equality && !setOperator) {
-    const start = `\n${key}=`;
-    return not ? (labels) => !labels.includes(start) : (labels) => labels.includes(start);
-  }
-  const lines = values.map((one) => `\n${key}=${one}\n`);
-  const isNegated = equality === '!=' || setOperator === 'notin';
-  return (labels) => lines.some((line) => labels.includes(line)) !== isNegated;
+  if (!equality && !setOperator) return { key, values: null, isNegated: not !== undefined };
+  return { key, values, isNegated: equality === '!=' || setOperator === 'notin' };
+}
+
+function requirementMatch({ key, values, isNegated }: Requirement): LabelMatch {
+  const texts = values ? values.map((one) => `\n${key}=${one}\n`) : [`\n${key}=`];
+  return (labels) => texts.some((text) => labels.includes(text)) !== isNegated;
+}
+
+/** The requirements of `selector`, which must all hold. Throws invalid_spec. */
+export function requirementsIn(selector: string): Requirement[] {
+  if (selector.length > MAX_SELECTOR) throw wrong(`must have at most ${MAX_SELECTOR} characters`);
+  const parts = requirementsOf(selector);
+  if (parts.length > MAX_REQUIREMENTS) throw wrong(`must have at most ${MAX_REQUIREMENTS} requirements`);
+  return parts.map(parseRequirement);
 }
 
 /**
@@ -74,10 +90,7 @@ function requirementMatch(text: string): LabelMatch {
  * without the label. Throws invalid_spec. docs/reference.md "Label selectors".
  */
 export function parseSelector(selector: string): LabelMatch {
-  if (selector.length > MAX_SELECTOR) throw wrong(`must have at most ${MAX_SELECTOR} characters`);
-  const parts = requirementsOf(selector);
-  if (parts.length > MAX_REQUIREMENTS) throw wrong(`must have at most ${MAX_REQUIREMENTS} requirements`);
-  const matches = parts.map(requirementMatch);
+  const matches = requirementsIn(selector).map(requirementMatch);
   return (labels) => matches.every((isMatch) => isMatch(labels));
 }
 
