@@ -2,7 +2,8 @@
 // with such a path blocks its thread until the server is back, and so all other work of that thread. A
 // separate process tries first, where that can happen: docs/reference.md "File systems that do not answer".
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { accessSync, constants, readFileSync, type Stats, statSync } from 'node:fs';
+import { deferred } from '../runtime/deferred.ts';
 import { lookUp } from './folder_links.ts';
 
 /** The types of file systems that depend on a server or another process. */
@@ -34,35 +35,61 @@ export function mountOnTheWay(path: string, mounts: ReadonlySet<string>): string
   return undefined;
 }
 
-/** The process that tries each mount, while it runs. */
-const attempts = new Map<string, { child: ChildProcess; answer: Promise<boolean> }>();
+/** Whether a look-up of `path` may wait for a server. */
+export const isServed = (path: string): boolean => mountOnTheWay(path, servedMounts()) !== undefined;
+
+/** The processes that look something up. */
+const lookUps = new Set<ChildProcess>();
 
 /** The children that libuv will reap. */
-export const attemptPids = (): number[] =>
-  [...attempts.values()].flatMap(({ child: { pid } }) => (pid === undefined ? [] : [pid]));
+export const lookUpPids = (): number[] => [...lookUps].flatMap(({ pid }) => (pid === undefined ? [] : [pid]));
+
+interface LookUp {
+  /** The exit code of its commands; null: there was none in time. */
+  answer: Promise<number | null>;
+  /** Resolves when its process is gone, which may be long after the answer. */
+  gone: Promise<void>;
+}
+
+/** Runs commands of the shell, in which `$0` is `path`, in a separate process. */
+function lookUpApart(path: string, commands: string, timeoutMs: number): LookUp {
+  const child = spawn('/bin/sh', ['-c', commands, path], { cwd: '/', stdio: 'ignore' });
+  lookUps.add(child);
+  const answer = deferred<number | null>();
+  const gone = deferred<void>();
+  const timer = setTimeout(() => {
+    child.kill('SIGKILL');
+    // Until its call returns, it cannot end.
+    child.unref();
+    answer.resolve(null);
+  }, timeoutMs);
+  const over = (code: number | null): void => {
+    clearTimeout(timer);
+    lookUps.delete(child);
+    answer.resolve(code ?? 0);
+    gone.resolve();
+  };
+  // Where it cannot be started, nothing is known, and nothing is refused.
+  child.once('exit', over).once('error', () => over(0));
+  return { answer: answer.promise, gone: gone.promise };
+}
+
+/** The look-up that tries each mount, while its process lives. */
+const attempts = new Map<string, LookUp>();
 
 /** Whether a look-up of `path`, which enters `mount`, returns in time. A pending one answers for others. */
-function answers(path: string, mount: string, timeoutMs: number): Promise<boolean> {
-  const known = attempts.get(mount);
-  if (known) return known.answer;
-  const child = spawn('/bin/sh', ['-c', 'test -e "$0"', path], { cwd: '/', stdio: 'ignore' });
-  const answer = new Promise<boolean>((done) => {
-    const timer = setTimeout(() => {
-      child.kill('SIGKILL');
-      // Until its call returns, it cannot end.
-      child.unref();
-      done(false);
-    }, timeoutMs);
-    const over = (isAnswered: boolean): void => {
-      clearTimeout(timer);
-      attempts.delete(mount);
-      done(isAnswered);
-    };
-    child.once('exit', () => over(true)).once('error', () => over(true));
-  });
-  attempts.set(mount, { child, answer });
-  return answer;
+async function answers(path: string, mount: string, timeoutMs: number): Promise<boolean> {
+  let attempt = attempts.get(mount);
+  if (!attempt) {
+    attempt = lookUpApart(path, 'test -e "$0"', timeoutMs);
+    attempts.set(mount, attempt);
+    void attempt.gone.then(() => attempts.delete(mount));
+  }
+  return (await attempt.answer) !== null;
 }
+
+const unanswered = (path: string, mount: string): string =>
+  `${path} is on ${mount}, a file system that does not answer`;
 
 export interface AnsweringPathOptions {
   mounts?: ReadonlySet<string>;
@@ -75,6 +102,46 @@ export async function unansweredReason(
   { mounts = servedMounts(), timeoutMs = ANSWER_MS }: AnsweringPathOptions = {},
 ): Promise<string | null> {
   const mount = mountOnTheWay(path, mounts);
-  if (mount === undefined || (await answers(path, mount, timeoutMs))) return null;
-  return `${path} is on ${mount}, a file system that does not answer`;
+  return mount === undefined || (await answers(path, mount, timeoutMs)) ? null : unanswered(path, mount);
+}
+
+/** Fails with an exit code of its own for each of `FOLDER_FAULTS`. */
+const FOLDER_COMMANDS = 'test -e "$0" || exit 1; test -d "$0" || exit 2; test -x "$0" || exit 3';
+const FOLDER_FAULTS: readonly (string | undefined)[] = [
+  undefined,
+  'does not exist or cannot be reached',
+  'is no directory',
+  'cannot be entered',
+];
+
+function localFolderFault(path: string): string | null {
+  let place: Stats;
+  try {
+    place = statSync(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    // Besides those, a part of the path is too long, a loop of links, or closed to this user.
+    const isMissing = code === 'ENOENT' || code === 'ENOTDIR';
+    return isMissing ? `${path} does not exist` : `${path} cannot be reached: ${code}`;
+  }
+  if (!place.isDirectory()) return `${path} is no directory`;
+  try {
+    accessSync(path, constants.X_OK);
+    return null;
+  } catch {
+    return `${path} cannot be entered`;
+  }
+}
+
+/** Why `path` cannot be the working directory of a process; null: it can. */
+export async function folderFault(path: string): Promise<string | null> {
+  const mount = mountOnTheWay(path, servedMounts());
+  if (mount === undefined) return localFolderFault(path);
+  // It may stop answering after any answer, so this thread does not look either.
+  const code = (await answers(path, mount, ANSWER_MS))
+    ? await lookUpApart(path, FOLDER_COMMANDS, ANSWER_MS).answer
+    : null;
+  if (code === null) return unanswered(path, mount);
+  const fault = FOLDER_FAULTS[code];
+  return fault === undefined ? null : `${path} ${fault}`;
 }

@@ -1,6 +1,6 @@
 // Common parts of both ways to start a process: with FIFOs (spawn_piped.ts) and in a terminal (pty.ts).
-import { accessSync, constants, type Stats, statSync } from 'node:fs';
-import { unansweredReason } from '../adapters/answering_path.ts';
+import { accessSync, constants } from 'node:fs';
+import { folderFault, isServed } from '../adapters/answering_path.ts';
 import type { LogStream } from '../logs/format.ts';
 import { fail } from '../protocol/errors.ts';
 import type { SpawnRequest } from '../protocol/host.ts';
@@ -46,43 +46,39 @@ export async function checkStartable({
   service: name,
   cwd,
 }: Pick<SpawnRequest, 'service' | 'cwd'>): Promise<void> {
-  const unanswered = await unansweredReason(cwd);
-  if (unanswered !== null) throw startFailed(name, `its working directory ${unanswered}`);
-  let place: Stats;
+  const fault = await folderFault(cwd);
+  if (fault !== null) throw startFailed(name, `its working directory ${fault}`);
   try {
-    place = statSync(cwd);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    // Besides those, a part of the path is too long, a loop of links, or closed to this user.
-    const isMissing = code === 'ENOENT' || code === 'ENOTDIR';
-    const what = isMissing ? 'does not exist' : `cannot be reached: ${code}`;
-    throw startFailed(name, `its working directory ${cwd} ${what}`);
-  }
-  if (!place.isDirectory()) throw startFailed(name, `its working directory ${cwd} is no directory`);
-  for (const [path, what] of [
-    [cwd, `its working directory ${cwd} cannot be entered`],
-    [SHELL, `the shell ${SHELL} cannot be run`],
-  ] as const) {
-    try {
-      accessSync(path, constants.X_OK);
-    } catch {
-      throw startFailed(name, what);
-    }
+    accessSync(SHELL, constants.X_OK);
+  } catch {
+    throw startFailed(name, `the shell ${SHELL} cannot be run`);
   }
 }
-
-/**
- * The shell arguments for a command. For a cgroup, a first shell moves itself there and becomes the second
- * one, so that no part of the command runs outside.
- */
-export const shellArguments = (cmd: string, cgroup: string | null): string[] =>
-  cgroup === null
-    ? ['-c', cmd]
-    : ['-c', `echo $$ >"$0" && exec ${SHELL} -c "$1"`, `${cgroup}/cgroup.procs`, cmd];
 
 /** What a host adds to a request before it starts the process. */
 export interface StartRequest extends SpawnRequest {
   cgroup: string | null;
+}
+
+/** How the shell of a command is started. */
+export interface ShellStart {
+  args: string[];
+  cwd: string;
+}
+
+/**
+ * How the shell of `cmd` is started. A first shell does what must come before the command, and becomes the
+ * second one. It moves itself into the cgroup, so that no part of the command runs outside. It enters a `cwd`
+ * on a file system that may stop answering, because this thread waits until the child runs its program.
+ */
+export function shellStart({ cmd, cwd, cgroup }: Pick<StartRequest, 'cmd' | 'cwd' | 'cgroup'>): ShellStart {
+  const entersItself = isServed(cwd);
+  const steps: string[] = [];
+  if (cgroup !== null) steps.push('echo $$ >"$1/cgroup.procs"');
+  if (entersItself) steps.push('cd -P "$2" && unset OLDPWD');
+  if (steps.length === 0) return { args: ['-c', cmd], cwd };
+  const script = [...steps, `exec ${SHELL} -c "$3"`].join(' && ');
+  return { args: ['-c', script, SHELL, cgroup ?? '', cwd, cmd], cwd: entersItself ? '/' : cwd };
 }
 
 /** Runs `start` with the user's own `umask`, which applies to the child but not to files of the host. */

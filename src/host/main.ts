@@ -2,7 +2,7 @@
 import { mkdirSync, openSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { attemptPids } from '../adapters/answering_path.ts';
+import { lookUpPids } from '../adapters/answering_path.ts';
 import { isListening } from '../adapters/host/host_socket.ts';
 import { boundOwnLog } from '../adapters/own_log.ts';
 import { type Libc, loadLibc } from '../adapters/process/libc.ts';
@@ -171,7 +171,7 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
     libc &&
     reapChildren(
       libc,
-      () => new Set([...runs.childPids(), ...attemptPids()]),
+      () => new Set([...runs.childPids(), ...lookUpPids()]),
       () => stops.checkSoon(),
     );
   const shared = { clock, ledger, logWriters, stops, boot, fifos, libc, commands, groups, notices, watch };

@@ -15,7 +15,7 @@ import {
   environmentOf,
   SHELL,
   type StartRequest,
-  shellArguments,
+  shellStart,
   spawnFailure,
   withUmask,
 } from './child.ts';
@@ -116,13 +116,14 @@ function resizePty(terminal: Pty, cols: number, rows: number): void {
 export async function loadTerminalSpawner(clock: Clock): Promise<SpawnTerminal> {
   const { spawn } = await import('node-pty');
   return (request, libc, events) => {
-    const { service: name, cmd, cwd, env, umask, cgroup } = request;
+    const { service: name, env, umask } = request;
+    const { args, cwd } = shellStart(request);
     const size = request.pty ?? { cols: 80, rows: 24 };
     let terminal: Pty | undefined;
     let fd: number;
     try {
       terminal = withUmask(umask, () =>
-        spawn(SHELL, shellArguments(cmd, cgroup), { ...size, cwd, env: environmentOf(env), encoding: null }),
+        spawn(SHELL, args, { ...size, cwd, env: environmentOf(env), encoding: null }),
       );
       libc.closeOnExec(terminal.fd);
       fd = libc.duplicate(terminal.fd);

@@ -9,7 +9,7 @@ import type { ExecReport, SpawnRequest } from '../protocol/host.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { CHECK } from '../settings/limits.ts';
-import { environmentOf, SHELL, startFailed, withUmask } from './child.ts';
+import { environmentOf, SHELL, shellStart, startFailed, withUmask } from './child.ts';
 import type { TreeStops } from './tree_stops.ts';
 
 /** What the process of a run was started with. */
@@ -93,11 +93,11 @@ export class RunCommands {
 
   private start({ service, run, setting, cmd, timeoutMs }: RunCommandRequest): Promise<ExecReport> {
     const env = environmentOf([...setting.env, ['BERTH_RUN', markOf(run)]]);
-    const { cwd, umask } = setting;
+    const { args, cwd } = shellStart({ cmd, cwd: setting.cwd, cgroup: null });
     let child: ChildProcess;
     try {
-      child = withUmask(umask, () =>
-        spawn(SHELL, ['-c', cmd], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] }),
+      child = withUmask(setting.umask, () =>
+        spawn(SHELL, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] }),
       );
     } catch (error) {
       throw startFailed(service, error instanceof Error ? error.message : String(error));

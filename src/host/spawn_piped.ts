@@ -8,7 +8,7 @@ import {
   environmentOf,
   SHELL,
   type StartRequest,
-  shellArguments,
+  shellStart,
   spawnFailure,
   withUmask,
 } from './child.ts';
@@ -76,12 +76,13 @@ export function openOutputReaders(
 
 /** Starts the shell of a request. Rejects with the system's error. */
 async function startShell(
-  { cmd, cwd, env, umask, cgroup }: StartRequest,
+  request: StartRequest,
   [out, err]: readonly [out: number, err: number],
   startProgram: StartProgram | null,
   onExit: ChildEvents['onExit'],
 ): Promise<number> {
-  const args = shellArguments(cmd, cgroup);
+  const { env, umask } = request;
+  const { args, cwd } = shellStart(request);
   if (startProgram)
     return withUmask(umask, () => startProgram({ file: SHELL, args, cwd, env, output: [out, err] }, onExit));
   const child = withUmask(umask, () =>

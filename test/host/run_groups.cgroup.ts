@@ -6,7 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it, vi } from 'vitest';
 import { processRow, isRunning as rowRuns } from '../../src/adapters/process/process_table.ts';
-import { shellArguments } from '../../src/host/child.ts';
+import { shellStart } from '../../src/host/child.ts';
 import { RunGroups } from '../../src/host/run_groups.ts';
 import { newRunId } from '../../src/protocol/names.ts';
 import type { RunLimits } from '../../src/protocol/service.ts';
@@ -38,7 +38,7 @@ function start(cmd: string, limits: RunLimits) {
   });
   const folder = groups.make(newRunId(Date.now()), limits);
   expect(said).toEqual([]);
-  const child = spawn('/bin/sh', shellArguments(cmd, folder), { stdio: 'ignore' });
+  const child = spawn('/bin/sh', shellStart({ cmd, cwd: '/', cgroup: folder }).args, { stdio: 'ignore' });
   const read = (file: string): string => readFileSync(join(must(folder), file), 'latin1').trim();
   return { groups, folder: must(folder), child, read };
 }

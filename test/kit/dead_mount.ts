@@ -10,14 +10,17 @@ const SCRIPT = fileURLToPath(new URL('dead_mount.py', import.meta.url));
 
 export interface DeadMount {
   path: string;
-  /** From now on, calls with its paths do not return until the test has ended. */
-  die(): Promise<void>;
+  /**
+   * From now on, calls with its paths do not return until the test has ended, except those of processes with
+   * the text `spared` in their command line.
+   */
+  die(spared?: string): Promise<void>;
 }
 
 const line = async (child: ChildProcess): Promise<boolean> =>
   Promise.race([once(child.stdout ?? child, 'data').then(() => true), once(child, 'exit').then(() => false)]);
 
-/** Mounts it in a new folder; undefined where mounting is not allowed. It has the folder `proj`. */
+/** Mounts it in a new folder; undefined where mounting is not allowed. It has the folder `proj` and the file `file`. */
 export async function deadMount(): Promise<DeadMount | undefined> {
   const path = join(tempDir(), 'mount');
   mkdirSync(path);
@@ -32,8 +35,8 @@ export async function deadMount(): Promise<DeadMount | undefined> {
   });
   return {
     path,
-    die: async () => {
-      child.stdin.write('\n');
+    die: async (spared = '') => {
+      child.stdin.write(`${spared}\n`);
       await line(child);
     },
   };

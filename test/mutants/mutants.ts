@@ -41,6 +41,7 @@ const LEDGER = [
   'test/host/disk_full.test.ts',
   'test/host/survival.test.ts',
 ];
+const DEAD_FOLDERS = ['test/host/dead_file_system.test.ts'];
 const SERVICE = ['test/actors/service', 'test/actors/registry'];
 const TETHERS = ['tethers', 'clients_and_pods', 'pod_watch', 'unready_pods'].map(
   (name) => `test/actors/tethers/${name}.test.ts`,
@@ -195,6 +196,22 @@ export const MUTANTS: readonly Mutant[] = [
       'bytes.length - done, file.size + done)',
       'bytes.length - done)',
       LEDGER,
+    ],
+    [
+      'dead-folder-entered',
+      'the host waits for a child that enters a folder whose server has gone',
+      'src/host/child.ts',
+      "cwd: entersItself ? '/' : cwd }",
+      'cwd }',
+      DEAD_FOLDERS,
+    ],
+    [
+      'dead-folder-examined',
+      'the host examines a folder whose server may have gone in its own thread',
+      'src/adapters/answering_path.ts',
+      'if (mount === undefined) return localFolderFault(path);',
+      'if (path) return localFolderFault(path);',
+      DEAD_FOLDERS,
     ],
     [
       'recycled-pid',
