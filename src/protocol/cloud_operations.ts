@@ -39,6 +39,11 @@ export interface OperationRequest {
   who: string;
   from: string | null;
   subject: CloudSubject;
+  /**
+   * The name or id in the request's path. Stored for removals: null if there is nothing to remove, so that a
+   * removal that was carried out can be told from one that found nothing.
+   */
+  target?: string | null | undefined;
 }
 
 export interface StoredOperation extends OperationRequest {
@@ -72,9 +77,12 @@ export interface CloudOperationsProtocol {
   begin(message: { request: OperationRequest }): { id: string; run: boolean; result: OperationResult | null };
   /**
    * Replies once the result and its event are on disk, or the journal has refused the event. It is then
-   * written as soon as the journal takes it.
+   * written as soon as the journal takes it. The reply has the result of the operation as a whole: a retry
+   * that finds nothing left to remove was preceded by an attempt that has removed it.
    */
-  settle(message: { id: string; subject: CloudSubject; result: OperationResult }): null;
+  settle(message: { id: string; subject: CloudSubject; result: OperationResult }): {
+    result: OperationResult;
+  };
   /** null: unknown, or deleted since. */
   read(message: { id: string }): { operation: StoredOperation | null };
 }

@@ -64,7 +64,10 @@ export interface PrincipalsProtocol {
   };
   /** Removes a token with its grants and tethers. Fails unknown_token, storage_full. */
   revokeToken(message: { name: string; by: Asker }): { removed: true; name: string };
-  /** Fails unknown_token, invalid_spec (too many), storage_full. */
+  /**
+   * The grant has the id of its operation, so a repeated operation returns the same grant. Fails
+   * unknown_token, invalid_spec (too many), storage_full.
+   */
   createGrant(message: { input: GrantInput; by: Asker }): StoredGrant;
   /** Fails unknown_grant, storage_full. */
   removeGrant(message: { id: string; by: Asker }): { removed: true; id: string };

@@ -27,6 +27,7 @@ import type { CloudOperationsProtocol } from '../../src/protocol/cloud_operation
 import type { ClusterAccess, ClusterInput, ClustersProtocol } from '../../src/protocol/clusters.ts';
 import type { EventsProtocol } from '../../src/protocol/events.ts';
 import type { PoliciesProtocol } from '../../src/protocol/policies.ts';
+import type { PrincipalsProtocol } from '../../src/protocol/principals.ts';
 import type { TethersProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
 import { CLOUD_EVENTS } from '../../src/settings/cloud_limits.ts';
@@ -91,6 +92,7 @@ export interface Cloud {
   workloads: Ref<WorkloadsProtocol>;
   sweeper: Ref<SweeperProtocol>;
   policies: Ref<PoliciesProtocol>;
+  principals: Ref<PrincipalsProtocol>;
   operations: Ref<CloudOperationsProtocol>;
   cloudEvents: Ref<CloudEventsProtocol>;
   tethers: Stand<TethersProtocol>;
@@ -185,7 +187,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     allowInCluster: options.allowInCluster ?? false,
     inPod: options.podAccess !== undefined,
   });
-  await here.start('principals', principalsActor, { store: cloudStore, hasRelay: false });
+  const principals = await here.start('principals', principalsActor, { store: cloudStore, hasRelay: false });
   const policies = await here.start('policies', policiesActor, { store: cloudStore });
   const sweeper = await here.start('sweeper', sweeperActor, { intervalMs: options.sweepMs ?? 600_000 });
   // The owners have sent their initial state once one of them answers.
@@ -199,6 +201,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     workloads,
     sweeper,
     policies,
+    principals,
     operations,
     cloudEvents,
     tethers,

@@ -700,6 +700,14 @@ export const MUTANTS: readonly Mutant[] = [
       AUDIT,
     ],
     [
+      'removal-of-another',
+      'a removal that comes after that of another is done',
+      'src/actors/cloud/cloud_operations.ts',
+      'this.repeated.has(id) && isMissing',
+      'isMissing',
+      AUDIT,
+    ],
+    [
       'told-twice',
       'an end that the journal has is told again',
       'src/actors/cloud/operation_ends.ts',

@@ -23,6 +23,7 @@ import { CLOUD_OPERATIONS } from '../../settings/cloud_limits.ts';
 import { THREADS } from '../../settings/limits.ts';
 import { OperationEnds } from './operation_ends.ts';
 import { cutOffResult } from './operation_events.ts';
+import { isMissing, namedReason, presentTarget, removedAnswer } from './removals.ts';
 
 export interface CloudOperationsConfig {
   store: CloudStore;
@@ -38,6 +39,14 @@ type Outcome = { answer: object } | 'not_done' | null;
 const mayRetry = ({ failure }: OperationResult): boolean =>
   failure !== null && ERRORS[failure.code].status >= 500;
 
+const UNDER_WAY = { state: 'asked', settledAt: null, result: null, isTold: false } as const;
+
+const removedEarlier = (row: StoredOperation): OperationResult => ({
+  answer: JSON.stringify(removedAnswer(row)),
+  failure: null,
+  reason: namedReason(row, 'an earlier attempt has removed it'),
+});
+
 class CloudOperations {
   private readonly context: Context;
   private readonly store: CloudStore;
@@ -46,6 +55,8 @@ class CloudOperations {
   private readonly idOfKey = new Map<string, string>();
   /** Operations under way; each settles at its end. */
   private readonly runs = new Map<string, Deferred<void>>();
+  /** Removals under way, of which an earlier attempt may have been carried out. */
+  private readonly repeated = new Set<string>();
   private readonly ends: OperationEnds;
   /** By workload: settles once the outcome of the interrupted operations on it is known. */
   private readonly lookups = new Map<string, Promise<void>>();
@@ -82,6 +93,7 @@ class CloudOperations {
     const { key, subject } = request;
     // Interrupted operations come before later requests.
     if (subject.workloadId !== null) await this.lookups.get(subject.workloadId);
+    const target = await presentTarget(this.store, request);
     for (;;) {
       const known = this.find(key);
       if (!known) break;
@@ -90,31 +102,28 @@ class CloudOperations {
       const run = this.runs.get(known.id);
       if (run) await run.promise;
       else if (known.state === 'done') return { id: known.id, run: false, result: known.result };
-      else
-        return this.run({
-          ...known,
-          ...request,
-          state: 'asked',
-          settledAt: null,
-          result: null,
-          isTold: false,
-        });
+      else return this.runAgain(known, { ...request, target });
     }
     const askedAt = this.context.clock.now();
-    const id = newUlid(askedAt);
-    const empty = { state: 'asked', settledAt: null, result: null, isTold: false } as const;
-    return this.run({ id, ...request, askedAt, ...empty });
+    return this.run({ id: newUlid(askedAt), ...request, target, askedAt, ...UNDER_WAY });
   }
 
-  async settle({ id, subject, result }: MessageOf<CloudOperationsProtocol, 'settle'>): Promise<null> {
+  async settle(
+    message: MessageOf<CloudOperationsProtocol, 'settle'>,
+  ): Promise<ReplyOf<CloudOperationsProtocol, 'settle'>> {
+    const { id } = message;
     const row = this.rows.get(id);
-    if (!row) return null;
+    if (!row) return { result: message.result };
+    const isRemovedEarlier = this.repeated.has(id) && isMissing(row, message.result.failure?.code);
+    const result = isRemovedEarlier ? removedEarlier(row) : message.result;
+    // What is gone has no names any more.
+    const subject = row.target ? row.subject : message.subject;
     const settledAt = this.context.clock.now();
     // Without a key, the answer cannot be requested again.
     const kept = row.key === null ? { ...result, answer: null } : result;
     const state = mayRetry(result) ? 'failed' : 'done';
     await this.end({ ...row, subject, state, settledAt, result: kept, isTold: false });
-    return null;
+    return { result };
   }
 
   read(id: string): { operation: StoredOperation | null } {
@@ -129,6 +138,17 @@ class CloudOperations {
 
   private isExpired({ askedAt }: StoredOperation): boolean {
     return this.context.clock.now() - askedAt > CLOUD_OPERATIONS.keptMs;
+  }
+
+  /** Carries out an operation once more, after an attempt that failed or was interrupted. */
+  private async runAgain(
+    known: StoredOperation,
+    request: OperationRequest,
+  ): Promise<ReplyOf<CloudOperationsProtocol, 'begin'>> {
+    if (!known.target) return this.run({ ...known, ...request, ...UNDER_WAY });
+    this.repeated.add(known.id);
+    const { subject, target } = known;
+    return this.run({ ...known, ...request, subject, target, ...UNDER_WAY });
   }
 
   private async run(row: StoredOperation): Promise<ReplyOf<CloudOperationsProtocol, 'begin'>> {
@@ -170,6 +190,7 @@ class CloudOperations {
   private endRun(id: string): void {
     this.runs.get(id)?.resolve();
     this.runs.delete(id);
+    this.repeated.delete(id);
   }
 
   private keep(row: StoredOperation): void {
@@ -215,17 +236,22 @@ class CloudOperations {
   private async lookUp(row: StoredOperation): Promise<void> {
     const outcome = await tolerateFailure(this.outcomeOf(row), () => null);
     if (outcome !== null && outcome !== 'not_done') {
-      const result = { answer: JSON.stringify(outcome.answer), failure: null, reason: CUT_OFF };
+      const reason = namedReason(row, CUT_OFF);
+      const result = { answer: JSON.stringify(outcome.answer), failure: null, reason };
       await tolerateFailure(this.settle({ id: row.id, subject: row.subject, result }), () => null);
       return;
     }
     const settledAt = this.context.clock.now();
-    const result = cutOffResult(outcome === 'not_done' ? false : null);
+    const cut = cutOffResult(outcome === 'not_done' ? false : null);
+    const result = { ...cut, reason: namedReason(row, cut.reason) };
     const failed: StoredOperation = { ...row, state: 'failed', settledAt, result, isTold: false };
+    // A retry that finds nothing left to remove has not removed it either.
+    if (outcome === 'not_done' && row.target) failed.target = null;
     await tolerateFailure(this.end(failed), () => undefined);
   }
 
-  private async outcomeOf({ id, action, subject }: StoredOperation): Promise<Outcome> {
+  private async outcomeOf(row: StoredOperation): Promise<Outcome> {
+    const { id, action, subject } = row;
     switch (action) {
       case 'sleepWorkload':
       case 'wakeWorkload': {
@@ -242,8 +268,15 @@ class CloudOperations {
         return row ? { answer: { tether_id: id, local_port: row.localPort } } : 'not_done';
       }
       default:
-        return null;
+        return this.outcomeOfRemoval(row);
     }
+  }
+
+  private async outcomeOfRemoval(row: StoredOperation): Promise<Outcome> {
+    // No removal, or one of an earlier version of Berth.
+    if (row.target === undefined) return null;
+    const answer = removedAnswer(row);
+    return answer === null || (await presentTarget(this.store, row)) ? 'not_done' : { answer };
   }
 }
 

@@ -20,7 +20,7 @@ export function endEvent(row: StoredOperation): NewCloudEvent {
 }
 
 /** The result of an operation interrupted by the end of the daemon; null: whether it was done is unknown. */
-export const cutOffResult = (isDone: false | null): OperationResult => ({
+export const cutOffResult = (isDone: false | null): OperationResult & { reason: string } => ({
   answer: null,
   failure: null,
   reason: `${CUT_OFF}; it ${isDone === false ? 'was not done' : 'may have been done'}`,

@@ -97,12 +97,16 @@ class Principals {
   }
 
   async createGrant({ to, role, clusterId, namespace, labels }: GrantInput, by: Asker) {
+    const known = this.grants.get(by.operationId ?? '');
+    if (known) return known;
     const subject = to.kind === 'token' ? tokenSubject(this.token(to.name).id) : `${to.kind}:${to.name}`;
     if (this.grants.size >= PRINCIPALS.maxGrants)
       throw fail('invalid_spec', `there are ${PRINCIPALS.maxGrants} grants already`);
     const now = this.context.clock.now();
     const scope = { clusterId, namespace, labels };
-    const row: StoredGrant = { id: newUlid(now), subject, role, ...scope, createdAt: now, createdBy: by.who };
+    // A retry of the operation finds its grant by this id.
+    const id = by.operationId ?? newUlid(now);
+    const row: StoredGrant = { id, subject, role, ...scope, createdAt: now, createdBy: by.who };
     await this.config.store.saveGrant(row);
     this.grants.set(row.id, row);
     this.tellViews();

@@ -172,7 +172,7 @@ export async function runOperation(
   const fingerprint = fingerprintOf(route, request);
   const { id, run, result } = await operations.ask(
     'begin',
-    { request: { key, who, from, fingerprint, action: route.id, subject: before } },
+    { request: { key, who, from, fingerprint, action: route.id, subject: before, target: request.key } },
     // An operation under way is waited for.
     { deadlineMs: CLOUD.bulkTimeoutMs },
   );
@@ -186,8 +186,10 @@ export async function runOperation(
   // The names of what was created are known only now.
   const after = subjectOf(views, route, request, 'value' in end ? end.value : null);
   const subject = after.clusterId === null ? before : after;
-  await operations.ask('settle', { id, subject, result: end.result });
+  const settled = await operations.ask('settle', { id, subject, result: end.result });
   if ('value' in end) return end.value;
+  // An earlier attempt has done it.
+  if (!settled.result.failure) return Buffer.from(settled.result.answer ?? 'null');
   throw end.error;
 }
 

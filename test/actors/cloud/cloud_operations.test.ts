@@ -1,10 +1,11 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CloudHistory } from '../../../src/adapters/storage/cloud_history.ts';
 import { NO_SUBJECT } from '../../../src/protocol/cloud_events.ts';
 import {
   CUT_OFF,
+  type OperationFailure,
   type OperationRequest,
   type OperationResult,
   resultCodeOf,
@@ -22,6 +23,7 @@ import {
   openCloudStore,
 } from '../../kit/cloud.ts';
 import type { Json } from '../../kit/kube_double.ts';
+import { policyInput } from '../../kit/policies.ts';
 import { fillDisk, smallDisk } from '../../kit/small_disk.ts';
 
 const request = (more: Partial<OperationRequest> = {}): OperationRequest => ({
@@ -305,6 +307,110 @@ it('an operation that was interrupted before its change fails, and a retry does 
   const told = await ends(next);
   expect(told.map(({ type }) => type)).toEqual(['operation.interrupted', 'operation.done']);
   expect(told[0].reason).toContain('was not done');
+});
+
+const BY = { who: 'token', from: '127.0.0.1', operationId: null };
+
+/** By the action: creates what it removes, and returns how to name and remove that. */
+const REMOVALS: Readonly<Record<string, (here: Cloud) => Promise<Removal>>> = {
+  async removePolicy({ policies }) {
+    await policies.ask('put', {
+      name: 'night',
+      input: policyInput({ selector: { namespaces: ['web'] }, idle_timeout_minutes: 5 }),
+    });
+    return { target: 'night', remove: ({ policies: owner }) => owner.ask('remove', { name: 'night' }) };
+  },
+  async revokeToken({ principals }) {
+    await principals.ask('createToken', { name: 'ci', expiresAt: null, by: BY });
+    return {
+      target: 'ci',
+      remove: ({ principals: owner }) => owner.ask('revokeToken', { name: 'ci', by: BY }),
+    };
+  },
+  async removeGrant({ principals }) {
+    const to = { kind: 'user', name: 'ada' } as const;
+    const input = { to, role: 'waker', clusterId: null, namespace: null, labels: null } as const;
+    const { id } = await principals.ask('createGrant', { input, by: BY });
+    return { target: id, remove: ({ principals: owner }) => owner.ask('removeGrant', { id, by: BY }) };
+  },
+  async removeCluster(here) {
+    const id = await here.add((await doubleWith('hello')).kubeconfig);
+    return { target: id, remove: ({ clusters }) => clusters.ask('remove', { id }) };
+  },
+};
+interface Removal {
+  target: string;
+  remove(here: Cloud): Promise<object>;
+}
+
+const failureOf = async (work: Promise<object>): Promise<OperationFailure> =>
+  work.then(
+    () => expect.fail('it did not fail'),
+    ({ code, message }) => ({ code, message }),
+  );
+
+describe.each(Object.entries(REMOVALS))('%s', (action, create) => {
+  const open = async () => {
+    const here = await cloud();
+    const { target, remove } = await create(here);
+    const asked = () => begin(here, { key: 'k', action, target });
+    return { here, target, remove, asked, id: (await asked()).id };
+  };
+  const reopened = ({ folder, vault }: Cloud) => cloud({ folder, vault });
+
+  it('that was interrupted after its change is answered and journaled as done', async () => {
+    const { here, target, remove, id } = await open();
+    const answer = await remove(here);
+    await here.stop();
+    const next = await reopened(here);
+    const again = await begin(next, { key: 'k', action, target });
+    expect(again).toMatchObject({ id, run: false, result: { answer: JSON.stringify(answer) } });
+    await eventually(async () => (await ends(next)).length > 0);
+    const told = await ends(next);
+    expect(told).toMatchObject([{ type: 'operation.done', operation_id: id, action }]);
+    expect(told[0].reason).toContain(` ${target}; `);
+  });
+
+  it('that was interrupted before its change is carried out by a retry', async () => {
+    const { here, target, remove, id } = await open();
+    await here.stop();
+    const next = await reopened(here);
+    const again = await begin(next, { key: 'k', action, target });
+    expect(again).toEqual({ id, run: true, result: null });
+    const answer = JSON.stringify(await remove(next));
+    await settle(next, id, { ...DONE, answer });
+    const told = await ends(next);
+    expect(told.map(({ type }) => type)).toEqual(['operation.interrupted', 'operation.done']);
+    expect(told[0].reason).toContain('was not done');
+  });
+
+  it('that failed after its change is done by a retry that finds nothing', async () => {
+    const { here, remove, asked, id } = await open();
+    const answer = await remove(here);
+    await settle(here, id, failed('cluster_unreachable'));
+    expect(await asked()).toEqual({ id, run: true, result: null });
+    const missing = await failureOf(remove(here));
+    const { result } = await settle(here, id, { answer: null, failure: missing, reason: null });
+    expect(result).toMatchObject({ answer: JSON.stringify(answer), failure: null });
+    expect(await asked()).toMatchObject({ run: false, result });
+    expect((await ends(here)).map(({ result: code }) => code)).toEqual(['cluster_unreachable', 'ok']);
+  });
+
+  it('of what another one has removed stays a failure', async () => {
+    const { here, target, remove, id } = await open();
+    await here.stop();
+    const next = await reopened(here);
+    // The first attempt was not carried out, so the retry comes too late.
+    await eventually(async () => (await ends(next)).length === 1);
+    await remove(next);
+    await begin(next, { key: 'k', action, target });
+    const missing = await failureOf(remove(next));
+    const late = { answer: null, failure: missing, reason: null };
+    expect(await settle(next, id, late)).toEqual({ result: late });
+    // So does a first attempt that found nothing.
+    const first = await begin(next, { action, target });
+    expect(await settle(next, first.id, late)).toEqual({ result: late });
+  });
 });
 
 it('an operation leaves its id on the workload, so that a repeated step changes nothing', async () => {

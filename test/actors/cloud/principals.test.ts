@@ -7,6 +7,7 @@ import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import type { CloudEventsProtocol } from '../../../src/protocol/cloud_events.ts';
 import type { RelayProtocol } from '../../../src/protocol/relay.ts';
 import type { StoredTether, TethersProtocol } from '../../../src/protocol/tethers.ts';
+import { newUlid } from '../../../src/protocol/ulid.ts';
 import { PRINCIPALS } from '../../../src/settings/cloud_limits.ts';
 import { settle, type TestClock, tempDir, virtualClock, world } from '../../kit/actors.ts';
 import { openCloudStore } from '../../kit/cloud.ts';
@@ -73,6 +74,17 @@ it('a removed grant ends the tethers to its workloads, except to a workload that
   await owner.ask('removeGrant', { id: hr.id, by: BY });
   expect(tethers.of('revoked')).toEqual([{ ids: ['hr'] }]);
   expect(await may('hr')).toEqual({ isAllowed: false });
+});
+
+it('a grant that is created again by the same operation is the same grant', async () => {
+  const { start, store } = await principals();
+  const owner = await start();
+  const by = { ...BY, operationId: newUlid(Date.now()) };
+  const input = { to: { kind: 'user', name: 'ada' }, role: 'waker', ...ALL } as const;
+  const grant = await owner.ask('createGrant', { input, by });
+  expect(grant.id).toBe(by.operationId);
+  expect(await owner.ask('createGrant', { input, by })).toEqual(grant);
+  expect(await store.grants()).toEqual([grant]);
 });
 
 it('a workload that loses its label loses the tethers of those who had rights by it', async () => {

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import { type CloudOperationsProtocol, CUT_OFF } from '../../../src/protocol/cloud_operations.ts';
+import { fail } from '../../../src/protocol/errors.ts';
+import type { PoliciesProtocol } from '../../../src/protocol/policies.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { CLOUD_EVENTS } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest } from '../../kit/actors.ts';
@@ -158,6 +160,25 @@ describe('an Idempotency-Key', () => {
     expect([waits, isAnswered]).toEqual([[{ id: 'W1', waitMs: 7_000 }], false]);
     ready.resolve(null);
     expect((await waiting).body).toEqual({ replicas: 3 });
+  });
+
+  it('is answered 200 by a removal that an earlier attempt has carried out', async () => {
+    const front = await startFront({ cloud: cloudFront({ token: 'secret', views: new CloudViews() }) });
+    const answer = '{"removed":true,"name":"night"}';
+    const operations = await front.stand<CloudOperationsProtocol>('operations', {
+      begin: () => ({ id: 'OP', run: true, result: null }),
+      settle: () => ({ result: { answer, failure: null, reason: null } }),
+    });
+    await front.stand<PoliciesProtocol>('policies', {
+      remove: () => {
+        throw fail('unknown_policy', 'there is no policy night');
+      },
+    });
+    const headers = { ...TOKEN, 'Idempotency-Key': 'one' };
+    const removed = await front.request('DELETE', '/k8s/policies/night', { headers });
+    expect([removed.status, removed.body]).toEqual([200, JSON.parse(answer)]);
+    expect(operations.of('begin')).toMatchObject([{ request: { action: 'removePolicy', target: 'night' } }]);
+    expect(operations.of('settle')).toMatchObject([{ result: { failure: { code: 'unknown_policy' } } }]);
   });
 
   it('is optional, and a dry run is no operation', async () => {

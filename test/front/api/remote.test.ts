@@ -35,7 +35,7 @@ describe('the Berth of cloud.remote', () => {
         begun.push(request.key);
         return { id: 'O1', run: true, result: null };
       },
-      settle: () => null,
+      settle: ({ result }) => ({ result }),
     });
     await there.stand<WorkloadsProtocol>('workloads', { wake: () => ({ replicas: 3 }) });
     views.setTethers([], true);
