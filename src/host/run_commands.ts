@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { unansweredReason } from '../adapters/answering_path.ts';
 import { processRow } from '../adapters/process/process_table.ts';
 import type { RunRoot } from '../adapters/process/process_tree.ts';
+import { fail } from '../protocol/errors.ts';
 import type { ExecReport, SpawnRequest } from '../protocol/host.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
@@ -40,6 +41,8 @@ export class RunCommands {
   private readonly stops: TreeStops;
   private readonly running = new Map<string, RunningCommand>();
   private readonly killing = new Map<string, Promise<void>>();
+  /** What has been requested and has not begun: a killed daemon's command may still be under way. */
+  private readonly waiting = new Set<RunCommandRequest>();
   /** Runs for which a command has run, which may have left processes. */
   private readonly used = new Set<string>();
 
@@ -53,20 +56,27 @@ export class RunCommands {
     return [...this.running.values()].flatMap(({ child: { pid } }) => (pid === undefined ? [] : [pid]));
   }
 
-  /** Runs a command, after any one under way. Fails start_failed. */
+  /** Runs a command, after any one under way. Fails start_failed; not_running if `end` comes first. */
   async run(request: RunCommandRequest): Promise<ExecReport> {
     const { run, service, setting } = request;
-    const unanswered = await unansweredReason(setting.cwd);
-    if (unanswered !== null) throw startFailed(service, `its working directory ${unanswered}`);
-    // Nothing is awaited between the last look and the start.
-    const before = () => this.running.get(run)?.done ?? this.killing.get(run);
-    for (let other = before(); other; other = before()) await other.catch(() => undefined);
-    this.used.add(run);
-    return this.start(request);
+    this.waiting.add(request);
+    try {
+      const unanswered = await unansweredReason(setting.cwd);
+      if (unanswered !== null) throw startFailed(service, `its working directory ${unanswered}`);
+      // Nothing is awaited between the last look and the start.
+      const before = () => this.running.get(run)?.done ?? this.killing.get(run);
+      for (let other = before(); other; other = before()) await other.catch(() => undefined);
+      if (!this.waiting.has(request)) throw fail('not_running', `${service} is being stopped`);
+      this.used.add(run);
+      return this.start(request);
+    } finally {
+      this.waiting.delete(request);
+    }
   }
 
-  /** Ends the command under way, and all processes that commands have left. */
+  /** Ends the command under way, those that wait for it, and all processes that commands have left. */
   async end(run: string): Promise<void> {
+    for (const request of this.waiting) if (request.run === run) this.waiting.delete(request);
     if (!this.used.delete(run)) return;
     await this.kill(run);
   }

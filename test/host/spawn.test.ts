@@ -250,6 +250,22 @@ test('commands of one run are run one at a time, however many are asked for at o
   expect(reports.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0]);
 });
 
+test('a command that waits for another does not begin after the stop of its run', async () => {
+  const daemon = await connectDaemon(newState());
+  const { run } = await daemon.spawn('web', 'exec sleep 100', { cwd: daemon.stateDir });
+  const begun = join(daemon.stateDir, 'begun');
+  const ask = () =>
+    daemon.host.ask('exec', { service: 'web', run, cmd: 'echo >> begun; exec sleep 100', timeoutMs: 60_000 });
+  const reports = Promise.allSettled([ask(), ask()]);
+  await eventually(() => existsSync(begun));
+  await daemon.stop({ service: 'web', run });
+  expect(await reports).toMatchObject([
+    { status: 'fulfilled', value: { signal: 'SIGKILL' } },
+    { status: 'rejected', reason: { code: 'not_running' } },
+  ]);
+  expect(readFileSync(begun, 'utf8')).toBe('\n');
+});
+
 test('a service without a log, or with a damaged one, is removed', async () => {
   const daemon = await connectDaemon(newState());
   const folder = join(daemon.stateDir, 'logs', 'web');
