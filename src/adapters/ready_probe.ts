@@ -8,6 +8,7 @@ import { unescape as percentDecoded } from 'node:querystring'; // unlike decodeU
 import type { Clock } from '../runtime/actor.ts';
 import { CHECK, READY_CHECK } from '../settings/limits.ts';
 import type { LinearRegex } from './linear_regex.ts';
+import { isSelfConnection } from './self_connection.ts';
 import { unbracketedHost } from './url_host.ts';
 
 /** The result of one probe, which has passed when `error` is null. */
@@ -113,8 +114,9 @@ export function responseStatus(head: string): number | null | undefined {
   }
 }
 
+const NOT_LISTENING = 'connection refused: nothing listens there';
 const CONNECT_ERRORS = new Map([
-  ['ECONNREFUSED', 'connection refused: nothing listens there'],
+  ['ECONNREFUSED', NOT_LISTENING],
   ['ECONNRESET', 'the connection was reset'],
   ['EPIPE', 'the connection was closed'],
   ['ENOTFOUND', 'the host name does not resolve'],
@@ -142,20 +144,31 @@ const requestText = ({ path, headers }: NonNullable<ProbeTarget['request']>): st
     '',
   ].join('\r\n');
 
-type ProbeDial = (target: ProbeTarget, address: string) => Socket;
+/** A connection, and the TCP socket below it. */
+interface Dialed {
+  socket: Socket;
+  tcp: Socket;
+}
 
-const dialPlain: ProbeDial = (target, address) => connect({ host: address, port: target.port });
+type ProbeDial = (target: ProbeTarget, address: string) => Dialed;
+
+const dialPlain: ProbeDial = (target, address) => {
+  const tcp = connect({ host: address, port: target.port });
+  return { socket: tcp, tcp };
+};
 
 async function dialSecure(): Promise<ProbeDial> {
   const tls = await import('node:tls');
-  return (target, address) =>
-    tls.connect({
-      host: address,
-      port: target.port,
+  return (target, address) => {
+    const { tcp } = dialPlain(target, address);
+    const socket = tls.connect({
+      socket: tcp,
       servername: isIP(target.host) === 0 ? target.host : '',
       ALPNProtocols: ['http/1.1'],
       rejectUnauthorized: !target.isLoopback,
     });
+    return { socket, tcp };
+  };
 }
 
 /**
@@ -170,15 +183,19 @@ type ProbeAddress = (
 ) => () => void;
 
 /** The one result of a connection. */
-function onlyResult(socket: Socket, onDone: Parameters<ProbeAddress>[3]) {
+function onlyResult({ socket, tcp }: Dialed, onDone: Parameters<ProbeAddress>[3]) {
   let isConnected = false;
   let isOver = false;
   const giveUp = (): void => {
     isOver = true;
     socket.destroy();
   };
-  socket.on('connect', () => {
-    isConnected = true;
+  tcp.on('connect', () => {
+    isConnected = !isSelfConnection(tcp);
+    if (isConnected) return;
+    // A close without a reset would keep the port from the service for a minute.
+    tcp.resetAndDestroy();
+    finish(null, NOT_LISTENING);
   });
   const finish = (status: number | null, error: string | null): void => {
     if (isOver) return;
@@ -190,8 +207,9 @@ function onlyResult(socket: Socket, onDone: Parameters<ProbeAddress>[3]) {
 
 const probeHead: ProbeAddress = (target, address, dial, onDone) => {
   const { isSecure, request } = target;
-  const socket = dial(target, address);
-  const { finish, giveUp, isOver } = onlyResult(socket, onDone);
+  const dialed = dial(target, address);
+  const { socket } = dialed;
+  const { finish, giveUp, isOver } = onlyResult(dialed, onDone);
   let head = '';
   socket.on('error', (error) => finish(null, connectErrorText(error)));
   socket.on('close', () => finish(null, 'the connection was closed without an answer'));
@@ -212,8 +230,9 @@ const probeHead: ProbeAddress = (target, address, dial, onDone) => {
 
 /** For probes that check the body: Node's own HTTP decodes it, at twice the cost. */
 const probeBody: ProbeAddress = (target, address, dial, onDone) => {
-  const socket = dial(target, address);
-  const { finish, giveUp } = onlyResult(socket, onDone);
+  const dialed = dial(target, address);
+  const { socket } = dialed;
+  const { finish, giveUp } = onlyResult(dialed, onDone);
   const request = httpRequest({ ...target.request, createConnection: () => socket, setHost: false });
   request.on('error', (error) => finish(null, connectErrorText(error)));
   request.on('response', (response) => {

@@ -7,6 +7,7 @@ import { openListenerLookup, type SocketOwner, UNKNOWN_LISTENERS } from './proce
 import { mayServe } from './process/listeners.ts';
 import { areDescriptorsUsed } from './process/open_files_limit.ts';
 import { userName } from './process/users.ts';
+import { isSelfConnection } from './self_connection.ts';
 
 /** The target of a dial: the port of a run, and its first process; null: no process is known. */
 export interface DialTarget {
@@ -23,6 +24,7 @@ export interface DialOptions {
   allowHalfOpen?: boolean;
 }
 
+const NOT_LISTENING = 'nothing listens there';
 /** One buffer for all reads from services: bytes are passed on or copied before the next read. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 /** 127.0.0.1, then ::1 for programs that listen only there. */
@@ -46,11 +48,14 @@ function connect(
   return new Promise((resolve, reject) => {
     const socket = net.connect({ port, host, noDelay: true, allowHalfOpen, ...(onread && { onread }) });
     const failed = (error: NodeJS.ErrnoException): void =>
-      reject(error.code === 'ECONNREFUSED' ? new Error('nothing listens there') : error);
+      reject(error.code === 'ECONNREFUSED' ? new Error(NOT_LISTENING) : error);
     socket.once('error', failed);
     socket.once('connect', () => {
       socket.off('error', failed);
-      resolve(socket);
+      if (!isSelfConnection(socket)) return resolve(socket);
+      // A close without a reset would keep the port from the service for a minute.
+      socket.resetAndDestroy();
+      reject(new Error(NOT_LISTENING));
     });
   });
 }
