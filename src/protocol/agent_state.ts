@@ -36,6 +36,8 @@ export interface AgentStatus {
   viewers: number;
   /** The id of its conversation; null if unknown. */
   sessionId: string | null;
+  /** An earlier daemon published `state`, and it has not been determined again yet. */
+  isKept?: true;
 }
 
 /**
@@ -104,6 +106,9 @@ export interface ToldState {
   state: AgentStateName;
   /** Epoch milliseconds. */
   since: number;
+  /** Absent if an earlier version published it, as is `question`. */
+  reason?: StateReason;
+  question?: string[];
 }
 
 /** Handled by `service:<name>` of an agent. Any other service answers like an agent that has exited. */

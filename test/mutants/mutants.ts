@@ -602,6 +602,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/service/agent_state.test.ts'],
     ],
     [
+      'kept-state',
+      'an agent that is taken over is shown as starting, although no event follows',
+      'src/actors/service/agent_state.ts',
+      'if (this.keptState()) this.publish();',
+      '',
+      ['test/actors/service/agent_state.test.ts'],
+    ],
+    [
       'observer-types',
       'an observer types',
       'src/front/streams/terminal_sockets.ts',

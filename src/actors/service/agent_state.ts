@@ -47,6 +47,7 @@ interface ToldStatus {
 const EXITED: StateReason = { authority: 'process', rule: 'exited' };
 const ASLEEP: StateReason = { authority: 'process', rule: 'asleep' };
 const LAUNCHING: StateReason = { authority: 'process', rule: 'not-ready' };
+const TAKEN_OVER: StateReason = { authority: 'process', rule: 'taken-over' };
 
 export class AgentState {
   private readonly options: AgentStateOptions;
@@ -107,7 +108,7 @@ export class AgentState {
   /** What each source says. */
   explain(): StateExplanation {
     const nothing = { authorities: [], drawnAt: null };
-    return { status: this.status(), ...(this.evidence?.explain(this.isStarting()) ?? nothing) };
+    return { status: this.shown(), ...(this.evidence?.explain(this.isStarting()) ?? nothing) };
   }
 
   /** The agent's own hook reports its state. Fails not_running. */
@@ -116,9 +117,9 @@ export class AgentState {
     if (!this.evidence) throw fail('not_running', `${name} has no process, so it has no state to report`);
     this.evidence.onHook({ state, message, at: context.clock.now() });
     if (sessionId !== null) session.learnSoon(sessionId);
-    this.keep();
+    this.note(this.evidence.run);
     this.decide();
-    return this.status();
+    return this.shown();
   }
 
   /** Calls `onChange` after every change of the status. Returns a function that ends it. */
@@ -148,7 +149,10 @@ export class AgentState {
     this.cancelDue();
     const now = context.clock.now();
     // Until the host answers, a run that is not new may be in any state.
-    if (this.evidence && !this.evidence.isKnown && this.told?.state !== 'starting') return;
+    if (this.evidence && !this.evidence.isKnown && this.told?.state !== 'starting') {
+      if (this.keptState()) this.publish();
+      return;
+    }
     const { until, ...decided } = this.decideAt();
     if (until !== null) this.cancelDue = context.clock.after(Math.max(0, until - now), () => this.decide());
     this.tell(decided, now);
@@ -178,7 +182,11 @@ export class AgentState {
       this.told = { state, since, reason };
       this.keep();
       this.announceSoon();
-    } else told.reason = reason;
+    } else {
+      told.reason = reason;
+      // The question may come later than the state.
+      if (state === 'blocked') this.keep();
+    }
     this.publish();
     for (const onChange of [...this.watchers]) onChange();
   }
@@ -196,11 +204,24 @@ export class AgentState {
     return 'run' in state ? state.run.metadata.told : undefined;
   }
 
+  /**
+   * The status for clients. Until the state of a run is determined again, it is the one that they know: if it
+   * turns out to be the same, no event follows.
+   */
+  private shown(): AgentStatus {
+    const kept = this.told || !this.evidence ? undefined : this.keptState();
+    const status = this.status();
+    return kept ? { ...status, reason: TAKEN_OVER, ...kept, isKept: true } : status;
+  }
+
   /** Makes the host keep the published state for a later daemon. */
   private keep(): void {
     if (!this.evidence || !this.told) return;
-    const { state, since } = this.told;
-    this.evidence.run.metadata.told = { state, since };
+    const { question } = this.status();
+    const told: ToldState = { ...this.told, ...(question.length > 0 && { question }) };
+    const { metadata } = this.evidence.run;
+    if (JSON.stringify(metadata.told) === JSON.stringify(told)) return;
+    metadata.told = told;
     this.note(this.evidence.run);
   }
 
@@ -218,7 +239,7 @@ export class AgentState {
   }
 
   private publish(): void {
-    const status = this.status();
+    const status = this.shown();
     const text = JSON.stringify(status);
     if (text === this.lastPublished) return;
     this.lastPublished = text;

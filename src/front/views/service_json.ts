@@ -146,7 +146,9 @@ export const standingOf = ({ name, question, reason, since, state }: AgentStatus
 
 /** The state of the agent with these parts, as waits see it. */
 export function agentStanding(parts: ServiceParts): AgentStanding {
-  const { state, stateSince, stateReason, question } = stateOfAgent(parts);
+  const { state: shown, stateSince, stateReason, question } = stateOfAgent(parts);
+  // No wait may end with a state that changed while no daemon ran.
+  const state = parts.agent?.isKept ? 'starting' : shown;
   return { name: parts.spec.name, state, stateSince, stateReason, question };
 }
 

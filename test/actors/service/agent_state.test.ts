@@ -93,14 +93,19 @@ it('an agent under a later daemon repeats no event, and keeps the time of its la
   const { since } = status();
   await world.services.node.stop();
   const row = world.host.row;
-  expect(row?.memo.told).toEqual({ state: 'idle', since });
+  const reason = { authority: 'output', rule: 'quiet' };
+  expect(row?.memo.told).toEqual({ state: 'idle', since, reason });
   const next = await agent({ clock: world.clock, ...(row && { row }) });
   next.world.host.reading = world.host.reading;
   await next.world.ref.ask('adopt', {});
   await next.world.advance(after(0));
-  await eventually(() => next.status().state === 'idle');
-  expect(next.status()).toMatchObject({ since });
+  await eventually(() => !next.status().isKept);
+  expect(next.status()).toMatchObject({ state: 'idle', since, reason });
   expect(next.changes()).toEqual([]);
+  // No event follows, so a client must not see another state meanwhile.
+  const shown = next.world.views.of('agents').flatMap(({ rows }) => rows);
+  expect(shown[0]).toMatchObject({ state: 'idle', since, reason, isKept: true });
+  expect(new Set(shown.map(({ state }) => state))).toEqual(new Set(['idle']));
 });
 
 it('an agent has the last state of its run in an event, whatever an earlier daemon left', async () => {
@@ -177,6 +182,9 @@ it('an agent is blocked by its screen or its hook, with the reason', async () =>
     question: ['Overwrite it? [y/N]'],
     reason: { authority: 'screen', rule: 'yes-or-no' },
   });
+  const told = { state: 'blocked', question: ['Overwrite it? [y/N]'] };
+  await eventually(() => world.host.row?.memo.told?.state === 'blocked');
+  expect(world.host.row?.memo.told).toMatchObject(told);
   const { authorities } = await ref.ask('agentExplanation', {});
   expect(authorities.map(({ authority, state }) => [authority, state])).toEqual([
     ['hook', null],
@@ -185,8 +193,8 @@ it('an agent is blocked by its screen or its hook, with the reason', async () =>
     ['output', 'working'],
   ]);
   expect(authorities[2]).toMatchObject({ rule: 'yes-or-no', lines: ['Overwrite it? [y/N]'] });
-  const told = await ref.ask('reportState', { state: 'idle', message: null, sessionId: null });
-  expect(told).toMatchObject({ state: 'blocked', reason: { authority: 'screen' } });
+  const reported = await ref.ask('reportState', { state: 'idle', message: null, sessionId: null });
+  expect(reported).toMatchObject({ state: 'blocked', reason: { authority: 'screen' } });
   log.append(1, run, Buffer.from('\r\n'.repeat(40)));
   moved();
   await eventually(() => status().state === 'idle');

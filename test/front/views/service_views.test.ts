@@ -263,6 +263,21 @@ describe('agents', () => {
     expect(parse(views.agents()).agents[0]).toMatchObject({ active: true, pid: 9, port: 8100 });
   });
 
+  it('whose state is that of an earlier daemon show it, but no wait ends with it', () => {
+    views.setSpecs([agent('bot')]);
+    views.setStates([runningState('bot', 9)]);
+    const reason = { authority: 'screen', rule: 'prompt' } as const;
+    const status = { name: 'bot', state: 'idle', since: START, reason, title: '' } as const;
+    const row = { ...status, question: [], lastOutputAt: null, viewers: 0, sessionId: null };
+    views.setAgents([{ ...row, isKept: true }]);
+    const shown = { state: 'idle', stateSince: localTime(START), stateReason: reason };
+    expect(parse(views.agents()).agents[0]).toMatchObject(shown);
+    expect(views.standing('bot')?.state).toBe('starting');
+    views.setAgents([row]);
+    expect(parse(views.agents()).agents[0]).toMatchObject(shown);
+    expect(views.standing('bot')?.state).toBe('idle');
+  });
+
   it('are also services', () => {
     views.setSpecs([agent('bot')]);
     expect(parse(views.services()).services[0]).toMatchObject({ name: 'bot', group: 'Agents' });
