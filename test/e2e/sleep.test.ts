@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual, promisify } from 'node:util';
@@ -272,6 +272,43 @@ it('the door is open again after kill -9 of the daemon and of the host, asleep o
   expect([await status(third, 'sleeping'), await status(third, 'awake')]).toEqual(['sleeping', 'sleeping']);
   await eventually(async () => !(await refused(awake)));
   expect(await exchange(awake, ['again'])).toBe('echo again');
+});
+
+it('a process that took the port of a door while no daemon ran is named until it leaves', async () => {
+  const stateDir = join(newFolder(), 'state');
+  const first = await startDaemon({ stateDir });
+  const ports = { sleeping: freePort(), awake: freePort() };
+  for (const [name, port] of Object.entries(ports)) await register(first, name, { port });
+  await post(first, '/v1/services/sleeping/sleep');
+  await post(first, '/v1/services/awake/start');
+  first.signal('SIGKILL');
+  await first.exited;
+  const strangers = await Promise.all(
+    Object.values(ports).map(async (port) => {
+      const stranger = createServer().listen(port, '127.0.0.1');
+      await once(stranger, 'listening');
+      return stranger;
+    }),
+  );
+  const second = await startDaemon({ stateDir });
+  const explained = async (name: string) =>
+    (await second.request('GET', `/v1/services/${name}/explain`)).body;
+  const holder = expect.stringContaining(`pid ${process.pid} (`);
+  for (const name of ['sleeping', 'awake']) {
+    await eventually(async () => (await explained(name)).portHolder?.startsWith('pid '));
+    expect((await explained(name)).portHolder).toEqual(holder);
+    expect((await explained(name)).reason).toEqual(holder);
+    expect((await explained(name)).next).not.toContain('connection');
+  }
+  for (const stranger of strangers) stranger.close();
+  await eventually(async () => (await explained('sleeping')).portHolder === null);
+  expect((await explained('sleeping')).next).toContain('The next connection');
+  await eventually(async () => !(await refused(ports.sleeping)));
+  expect(await exchange(ports.sleeping, ['up'])).toBe('echo up');
+  await eventually(async () => (await explained('awake')).portHolder === 'awake');
+  const { events } = (await second.request('GET', '/v1/events/history?types=port.conflict')).body;
+  const claims = events.map(({ data }: { data: { claimedBy: string } }) => data.claimedBy);
+  expect(claims.sort()).toEqual(['awake', 'sleeping']);
 });
 
 it('the first client is served after the daemon and the host were killed while a client waited', async () => {

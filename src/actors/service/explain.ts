@@ -29,6 +29,8 @@ export interface ExplanationFacts {
   portHolder: string | null;
   /** A process that listens there without belonging to the service's run. */
   foreignHolder: string | null;
+  /** The process that has the port of its door instead. */
+  doorPortHolder: string | null;
   /** Its port accepts connections, whether it has a process or not. */
   isDoorOpen: boolean;
   /** The stop under way is followed by a start. */
@@ -105,6 +107,12 @@ function aboutPort(ready: ReadyField | null, port: number | null, holder: string
 function aboutForeignHolder({ metadata: { port } }: LiveRun, holder: string | null): string | null {
   if (holder === null) return null;
   return `On its port ${port}, ${holder} listens too: what is sent to localhost:${port} may end there.`;
+}
+
+/** Says that another program has the port of the door of a run. */
+function aboutDoor({ metadata: { doorPort } }: LiveRun, holder: string | null): string | null {
+  if (holder === null || doorPort === undefined) return null;
+  return `On its port ${doorPort} listens ${holder} instead of Berth, so clients do not reach it there.`;
 }
 
 function aboutDroppedOutput(bytes: number): string | null {
@@ -184,13 +192,17 @@ function whyStopping({ late, fault }: In<'stopping'>, now: number): string {
   return joinSentences(`${why}, so it is being ended.`, aboutCheck(fault.check, now));
 }
 
+const ASLEEP = 'It was put to sleep.';
+
 function whenIdle(facts: ExplanationFacts): ExplanationText {
   const { spec, status, end, portHolder, isDoorOpen, state, path } = facts;
   const trouble = state.phase === 'idle' ? state.trouble : null;
   const knock = `The next connection to port ${spec.port} starts it.`;
-  if (isDoorOpen && status === 'sleeping') return { reason: 'It was put to sleep.', next: knock };
+  const isAsleep = status === 'sleeping';
+  if (isDoorOpen && isAsleep) return { reason: ASLEEP, next: knock };
   const past = end ? aboutPast(end) : 'It has not been started yet.';
-  const reason = trouble ? `The last start made no process: ${trouble}.` : past;
+  const why = trouble ? `The last start made no process: ${trouble}.` : past;
+  const reason = isAsleep ? ASLEEP : why;
   if (portHolder !== null)
     return {
       reason: joinSentences(reason, `Port ${spec.port} is held by ${portHolder}.`),
@@ -205,16 +217,18 @@ function whenIdle(facts: ExplanationFacts): ExplanationText {
 }
 
 function whenChecking({ run, check }: In<'checking'>, facts: ExplanationFacts): ExplanationText {
-  const { portHolder, foreignHolder, now } = facts;
+  const { portHolder, foreignHolder, doorPortHolder, now } = facts;
   const { ready, port } = run.metadata;
   const left = check.leftMs();
+  const otherHolder = foreignHolder ?? doorPortHolder;
   return {
     reason: joinSentences(
       `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)} ` +
         'and has not passed its ready-check yet.',
       aboutCheck(check.last(), now),
-      foreignHolder === null && ready !== null && aboutPort(ready, port, portHolder),
+      otherHolder === null && ready !== null && aboutPort(ready, port, portHolder),
       aboutForeignHolder(run, foreignHolder),
+      aboutDoor(run, doorPortHolder),
       aboutCrashBefore(facts),
     ),
     waitingFor: foreignHolder === null ? awaitedCheck(ready, port) : `${foreignHolder} to leave port ${port}`,
@@ -229,11 +243,12 @@ const RUNNING_NEXT = 'If it ends it stays down.';
 const TASK_NEXT = 'It has completed when its process ends with exit code 0.';
 
 function whenRunning({ run, live }: In<'running'>, facts: ExplanationFacts): ExplanationText {
-  const { spec, foreignHolder, now } = facts;
+  const { spec, foreignHolder, doorPortHolder, now } = facts;
   const reason = joinSentences(
     `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)}.`,
     aboutLive(live, now),
     aboutForeignHolder(run, foreignHolder),
+    aboutDoor(run, doorPortHolder),
     aboutCrashBefore(facts),
   );
   if (run.metadata.task) return { reason, waitingFor: 'the end of its process', next: TASK_NEXT };

@@ -4,25 +4,29 @@ import { explainService } from './explain.ts';
 import type { SupervisedParts } from './service_parts.ts';
 import { liveRun } from './state.ts';
 
-type Explained = Pick<SupervisedParts, 'context' | 'effects' | 'files' | 'life' | 'log'>;
+type Explained = Pick<SupervisedParts, 'context' | 'door' | 'effects' | 'files' | 'life' | 'log'>;
 
 /**
  * The answer of GET /v1/services/{name}/explain. `startFollows`: after the stop under way. Fails
  * unknown_service.
  */
 export async function explain(
-  { context, effects, files, life, log }: Explained,
+  { context, door, effects, files, life, log }: Explained,
   startFollows: boolean,
 ): Promise<ServiceExplanation> {
   const stored = life.registered();
   const { spec } = stored;
   const live = liveRun(life.snapshot().state);
   const foreignHolder = live && (await effects.foreignHolder(live));
-  const { status, isDoorOpen } = life.view();
+  const holder = await effects.portHolder(door.takenPort);
+  // The door may have opened meanwhile.
+  const doorPortHolder = door.takenPort === null ? null : holder;
+  const { status, isDoorOpen: isDoorWanted } = life.view();
+  const isDoorOpen = isDoorWanted && doorPortHolder === null;
   // Without a process, the listener on the port is the door.
   const isHeldByDoor = !live && isDoorOpen;
   const port = isHeldByDoor ? null : (live?.metadata ?? spec).port;
-  const portHolder = foreignHolder ?? (await effects.portHolder(port));
+  const portHolder = doorPortHolder ?? foreignHolder ?? (await effects.portHolder(port));
   const { end, state } = life.snapshot();
   const run = 'run' in state ? state.run.id : end?.run;
   const lastLines = run === undefined ? [] : await log.lastLines(run);
@@ -34,6 +38,7 @@ export async function explain(
     end,
     portHolder,
     foreignHolder,
+    doorPortHolder,
     isDoorOpen,
     startFollows,
     watching: files.state,

@@ -61,6 +61,8 @@ export class ServiceDoor {
   /** Since when the service has been waking; `at` in epoch milliseconds, as its run keeps it. */
   private wakingSince: { at: number; monotonic: number } | null = null;
   private innerPort: number | null = null;
+  /** The port that another process has instead of the door; null: the door has it, or needs none. */
+  takenPort: number | null = null;
   private closing: Promise<null> = Promise.resolve(null);
   private cancelRetry = (): void => {};
 
@@ -342,6 +344,7 @@ export class ServiceDoor {
     if (!settings) return;
     this.told = JSON.stringify(settings);
     await context.ref(address).ask('set', settings);
+    this.takenPort = null;
   }
 
   /**
@@ -359,7 +362,7 @@ export class ServiceDoor {
   }
 
   /** Like `open`, but names the holder of a taken port once, and tries again. */
-  private async tell(isRetry = false): Promise<void> {
+  private async tell(): Promise<void> {
     const { context, effects } = this.options;
     this.cancelRetry();
     try {
@@ -367,15 +370,17 @@ export class ServiceDoor {
     } catch (error) {
       if (!isFailure(error)) throw error;
       const port = this.settings()?.port;
-      this.cancelRetry = context.clock.after(DOOR.reopenMs, () => this.inBackground(this.tell(true)));
-      if (error.code === 'port_in_use' && port !== undefined && !isRetry)
-        await effects.portConflict(port, null);
+      this.cancelRetry = context.clock.after(DOOR.reopenMs, () => this.inBackground(this.tell()));
+      if (error.code !== 'port_in_use' || port === undefined || port === this.takenPort) return;
+      this.takenPort = port;
+      await effects.portConflict(port, null);
     }
   }
 
   private async shut(): Promise<void> {
     this.cancelRetry();
     this.told = '';
+    this.takenPort = null;
     if (!this.isThreadUp) return;
     this.closing = this.options.context.ref(`door:${this.options.name}`).ask('close', {});
     await this.closing;

@@ -55,6 +55,7 @@ function about(
     end: null,
     portHolder: null,
     foreignHolder: null,
+    doorPortHolder: null,
     isDoorOpen: false,
     startFollows: false,
     watching: null,
@@ -80,6 +81,25 @@ describe('an explanation', () => {
       reason: 'Its last process ended with exit code 3. Its restart policy is "no".',
       next,
     });
+  });
+
+  it('of a service whose door does not open names the process that has its port', () => {
+    const held = { portHolder: 'pid 7 (node)', doorPortHolder: 'pid 7 (node)' };
+    const idle: LifecycleState = { phase: 'idle', trouble: null };
+    expect(about(idle, { status: 'sleeping', spec: spec({ port: 3000 }), end: END, ...held })).toMatchObject({
+      reason: 'It was put to sleep. Port 3000 is held by pid 7 (node).',
+      next: 'Stop what holds the port or register another port; a start is refused until then.',
+    });
+    const run = { ...RUN, metadata: { ...RUN.metadata, port: 4000, doorPort: 3000 } };
+    const words = 'On its port 3000 listens pid 7 (node) instead of Berth, so clients do not reach it there.';
+    const running = about({ phase: 'running', run, live: null }, { status: 'running', ...held });
+    expect(running).toMatchObject({
+      reason: `Its process 41 has been up for 3.4 s. ${words}`,
+      portHolder: 'pid 7 (node)',
+    });
+    const checking = about({ phase: 'checking', run, check }, { status: 'starting', ...held });
+    expect(checking.reason.endsWith(`2xx or 3xx is needed. ${words}`)).toBe(true);
+    expect(checking.waitingFor).toBe('a 2xx or 3xx answer from http://localhost:3000/health');
   });
 
   it('says how much of the output was lost', () => {
