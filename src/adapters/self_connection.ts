@@ -1,5 +1,5 @@
-// Connections that reach themselves. While nothing listens on a port in the range for outgoing connections, the
-// kernel may give that port to the very socket that connects to it, and the connection succeeds.
+// Connections that reach themselves. While nothing listens on a port in the range for outgoing connections,
+// the kernel may give that port to the very socket that connects to it, and the connection succeeds.
 import type { Socket } from 'node:net';
 
 /** Whether a connected socket is its own other end. */

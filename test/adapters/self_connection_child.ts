@@ -1,4 +1,5 @@
-// Run where every outgoing connection gets the port in argv[2]: probes that port and dials it, then listens there.
+// Run where every outgoing connection gets the port in argv[2]: probes that port and dials it, then listens
+// there.
 import { createServer } from 'node:net';
 import { socketProbe } from '../../src/adapters/ready_probe.ts';
 import { ServiceDialer } from '../../src/adapters/service_dialer.ts';
