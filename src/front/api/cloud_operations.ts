@@ -93,7 +93,7 @@ function subjectOf(
 
 const namesOf = (fields: object): string =>
   Object.entries(fields)
-    .flatMap(([name, value]) => (value === null ? [] : [name]))
+    .flatMap(([name, value]) => (value === null || value === false ? [] : [name]))
     .join(', ');
 
 function bulkReason({ selector, namespaces, holdMs }: BulkInput, answer: BulkAnswer | null): string {

@@ -50,6 +50,15 @@ const append = ({ here }: Api, count: number) =>
     events: Array.from({ length: count }, (_, n) => ({ type: 'workload.asleep', reason: `${n}` }) as const),
   });
 
+it('the audit log names the fields of a cluster that a change has set', async () => {
+  const made = await api();
+  const changed = await made.call('PATCH', `/k8s/clusters/${made.clusterId}`, { body: { name: 'other' } });
+  expect(changed.status).toBe(200);
+  expect((await auditOf(made.here)).filter(({ action }: Json) => action === 'updateCluster')).toMatchObject([
+    { type: 'operation.done', reason: 'changed: name' },
+  ]);
+});
+
 describe('an Idempotency-Key', () => {
   it('makes a change once, also when it is requested twice at once', async () => {
     const made = await api();
