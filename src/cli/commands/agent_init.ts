@@ -100,13 +100,13 @@ async function removals(
       const before = textOfFile(file);
       if (before === null) return;
       const change = changes.get(file) ?? { file, before, after: before };
-      if (change.after !== null) change.after = withoutEdit(change.after, planned.edit);
+      if (change.after !== null)
+        change.after = withoutEdit(change.after, planned.edit, record.original(file));
       changes.set(file, change);
     });
   }
   for (const change of changes.values()) {
-    const original = record.original(change.file);
-    if (original !== undefined) change.after = original;
+    if (record.isUnchanged(change.file)) change.after = record.original(change.file);
   }
   return [...changes.values()].filter(({ before, after }) => before !== after);
 }

@@ -1,6 +1,6 @@
 // Reversible edits of other programs' files: docs/reference.md "Agent init".
 import { isDeepStrictEqual } from 'node:util';
-import { editJsonc, parseJsonc } from '../../adapters/jsonc.ts';
+import { editJsonc, parseJsonc, removeJsonc } from '../../adapters/jsonc.ts';
 import { parseToml, TomlFault } from '../../settings/toml.ts';
 
 /** The content that an edit puts into a file. */
@@ -51,24 +51,17 @@ function parsed(text: string): unknown {
   return value;
 }
 
-/** Removes the value at `path`, and the objects and lists around it that become empty. */
-function removeAt(text: string, path: readonly (string | number)[]): string {
-  const next = editJsonc(text, path, undefined);
-  const above = path.slice(0, -1);
-  const left = at(parseJsonc(next), above.map(String));
-  const isEmpty = left instanceof Object && Object.keys(left).length === 0;
-  return isEmpty && above.length > 0 ? removeAt(next, above) : next;
-}
-
 type JsonEdit = Extract<FileEdit, { kind: 'value' | 'item' }>;
 
-function withoutJson(text: string, edit: JsonEdit): string {
+/** `keeps`: see `removeJsonc`. */
+function withoutJson(text: string, edit: JsonEdit, keeps: Parameters<typeof removeJsonc>[2]): string {
   const { path, isOurs } = edit;
   const value = at(parsed(text), path);
-  if (edit.kind === 'value') return value !== undefined && isOurs(value) ? removeAt(text, path) : text;
+  if (edit.kind === 'value')
+    return value !== undefined && isOurs(value) ? removeJsonc(text, path, keeps) : text;
   if (!Array.isArray(value)) return text;
   const index = value.findIndex(isOurs);
-  return index < 0 ? text : withoutJson(removeAt(text, [...path, index]), edit);
+  return index < 0 ? text : withoutJson(removeJsonc(text, [...path, index], keeps), edit, keeps);
 }
 
 function withJson(text: string, edit: JsonEdit): string {
@@ -84,7 +77,11 @@ function withJson(text: string, edit: JsonEdit): string {
   if (value === undefined) return editJsonc(base, path, [edit.item]);
   if (!Array.isArray(value)) throw new UneditableError(`${path.join('.')} is no list`);
   if (value.some((one) => isDeepStrictEqual(one, edit.item))) return text;
-  return editJsonc(withoutJson(base, edit), [...path, -1], edit.item);
+  return editJsonc(
+    withoutJson(base, edit, () => true),
+    [...path, -1],
+    edit.item,
+  );
 }
 
 type BlockEdit = Extract<FileEdit, { kind: 'block' }>;
@@ -148,20 +145,24 @@ export async function withEdit(before: string | null, edit: FileEdit): Promise<s
   }
 }
 
-/** `text` without the edit; null if nothing is left. Throws an UneditableError. */
-export function withoutEdit(text: string, edit: FileEdit): string | null {
+/**
+ * `text` without the edit; null if nothing is left of a file that Berth has created. `before`: the content
+ * before the first edit; what is empty in it stays. null: there was no file, or the content is not known.
+ * Throws an UneditableError.
+ */
+export function withoutEdit(text: string, edit: FileEdit, before: string | null): string | null {
   switch (edit.kind) {
     case 'whole':
       return text.includes(MARK) ? null : text;
     case 'value':
     case 'item': {
-      const left = withoutJson(text, edit);
-      // A file with a comment of the user's stays.
-      return left !== text && /^\s*\{\s*\}\s*$/.test(left) ? null : left;
+      const own = parseJsonc(before ?? '');
+      const left = withoutJson(text, edit, (path) => at(own, path.map(String)) !== undefined);
+      return before === null && left !== text && /^\s*\{\s*\}\s*$/.test(left) ? null : left;
     }
     case 'block': {
       const left = withoutBlock(text, edit);
-      return left === '' ? null : left;
+      return before === null && left === '' ? null : left;
     }
     default:
       return edit satisfies never;

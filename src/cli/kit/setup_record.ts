@@ -62,22 +62,25 @@ export class SetupRecord {
 
   /** Writes `text` to `file`, and records its content before the first change. */
   write(file: string, text: string): void {
-    const now = textOfFile(file);
     const known = this.files.get(file);
-    const isOurs = known !== undefined && now !== null && hashOf(now) === known.after;
+    const now = textOfFile(file);
     const made = mkdirSync(dirname(file), { recursive: true }) ?? null;
-    const first = isOurs ? known : { before: now, made };
+    const first = known && this.isUnchanged(file) ? known : { before: now, made };
     // Saves the record first: after a crash in between, the file is unchanged and needs no restore.
     this.files.set(file, { ...first, after: hashOf(text) });
     this.save();
     replaceFile(file, text);
   }
 
-  /** The content of `file` before the first change; undefined if something else has changed it since. */
-  original(file: string): string | null | undefined {
-    const known = this.files.get(file);
+  /** The content of `file` before the first change; null: it did not exist, or that is not known. */
+  original(file: string): string | null {
+    return this.files.get(file)?.before ?? null;
+  }
+
+  /** Whether `file` has the content that was last written to it. */
+  isUnchanged(file: string): boolean {
     const now = textOfFile(file);
-    return known && now !== null && hashOf(now) === known.after ? known.before : undefined;
+    return now !== null && hashOf(now) === this.files.get(file)?.after;
   }
 
   /** Restores `text` in `file`; null removes the file and the empty folders that were created for it. */

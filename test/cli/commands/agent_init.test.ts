@@ -13,6 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import pty from 'node-pty';
 import { describe, expect, it } from 'vitest';
+import { removeJsonc } from '../../../src/adapters/jsonc.ts';
 import { SETUP_PROGRAMS, setupPlan } from '../../../src/cli/kit/agent_setup.ts';
 import { withEdit, withoutEdit } from '../../../src/cli/kit/file_edits.ts';
 import { BIN } from '../../kit/built_program.ts';
@@ -104,6 +105,29 @@ describe('berth agent init', () => {
     await init('--remove', '--yes');
     expect(tree(root)).toMatchObject({ 'AGENTS.md': '# Rules\n\nMore.\n' });
     expect(Object.keys(tree(root)).filter((path) => /json|toml|SKILL/.test(path))).toEqual([]);
+  });
+
+  it('keeps comments and what was empty before in files that have been changed since', async () => {
+    const files = {
+      'opencode.jsonc': '{\n  // ask Ann first\n  "mcp": {\n    // none yet\n  },\n  "theme": "x"\n}\n',
+      '.cursor/hooks.json':
+        '{\n  // see the wiki\n  "hooks": {\n    // nothing yet\n    "stop": []\n  },\n  "version": 1\n}\n',
+      '.cursor/mcp.json': '{}\n',
+      '.mcp.json': '{\r\n  "mcpServers": {},\r\n  "version": 1, // last\r\n}\r\n',
+      '.gemini/settings.json': '{\n  "mcpServers": {\n    /* b */\n  } /* a */,\n  "version": 1\n}\n',
+    };
+    const { root, init } = project(files);
+    await init('--claude', '--gemini', '--opencode', '--cursor', '--yes');
+    const edited = (text: string): string =>
+      text.replace('"theme": "x"', '"theme": "y"').replace('"version": 1', '"version": 2');
+    for (const path of Object.keys(files)) {
+      const text = readFileSync(join(root, path), 'utf8');
+      expect(text, path).toContain('berth');
+      writeFileSync(join(root, path), `${edited(text)}\n`);
+    }
+    expect(await init('--remove', '--yes')).toMatchObject({ code: 0, stdout: 'It is taken back.\n' });
+    for (const [path, text] of Object.entries(files))
+      expect(readFileSync(join(root, path), 'utf8'), path).toBe(`${edited(text)}\n`);
   });
 
   it('writes nothing without confirmation, and nothing into files that it cannot parse', async () => {
@@ -210,7 +234,8 @@ describe('every edit', () => {
     for (const { name, paths, edit } of plans) {
       const once = await withEdit(null, edit);
       expect(await withEdit(once, edit), `${name} ${paths[0]}`).toBe(once);
-      if (edit.kind !== 'value' || edit.path[0] !== 'version') expect(withoutEdit(once, edit)).toBeNull();
+      if (edit.kind !== 'value' || edit.path[0] !== 'version')
+        expect(withoutEdit(once, edit, null)).toBeNull();
     }
   });
 
@@ -218,7 +243,7 @@ describe('every edit', () => {
     const mine = '{"mcpServers":{"berth":{"command":"/opt/berth","args":["mcp"]}}}';
     const [planned] = setupPlan('claude');
     expect(planned && (await withEdit(mine, planned.edit))).toBe(mine);
-    expect(planned && withoutEdit(mine, planned.edit)).toBe(mine);
+    expect(planned && withoutEdit(mine, planned.edit, null)).toBe(mine);
     const [toml] = setupPlan('codex');
     for (const taken of [
       '[mcp_servers.berth]\ncommand = "x"\n',
@@ -227,6 +252,33 @@ describe('every edit', () => {
       '["mcp_servers".\'berth\']\ncommand = "x"\n',
     ])
       expect(toml && (await withEdit(taken, toml.edit))).toBe(taken);
+  });
+});
+
+describe('removeJsonc', () => {
+  it.each([
+    ['the only entry', '{\n  "a": {\n    "x": 1\n  },\n  "b": 2\n}', '{\n  "b": 2\n}'],
+    ['comments around it', '{ "a": { /* 1 */ "x": 1 /* 2 */ } }', '{ "a": { /* 1 */ /* 2 */ } }'],
+    [
+      'a line of its own',
+      '{"a": {\n  "o": 1, // o\n  // x\n  "x": 1\n}}',
+      '{"a": {\n  "o": 1 // o\n  // x\n}}',
+    ],
+    ['the first of two', '{"a": {"x": {"y": 1}, /* o */ "o": 1}}', '{"a": { /* o */ "o": 1}}'],
+    ['a trailing comma', '{"a": {\r\n\t"o": 1,\r\n\t"x": 1,\r\n}}', '{"a": {\r\n\t"o": 1,\r\n}}'],
+    ['commas in front', '{"a": {\n  "o": 1\n  , "x": 1\n}}', '{"a": {\n  "o": 1\n}}'],
+    ['a comment behind it', '{"a": {\n  "x": 1, // x\n  "o": 1\n}}', '{"a": {\n  // x\n  "o": 1\n}}'],
+    ['a key given twice', '{"a": {"x": 1}, "a": {"o": 1, "x": 2}}', '{"a": {"x": 1}, "a": {"o": 1}}'],
+    ['a missing value', '{"a": {"o": 1}}', '{"a": {"o": 1}}'],
+  ])('removes a value with its comma and nothing else: %s', (_, text, left) => {
+    expect(removeJsonc(text, ['a', 'x'], () => false)).toBe(left);
+  });
+
+  it('keeps an empty container that it is told to keep, and removes items of lists', () => {
+    const text = '{"a": [{"x": 1}], "b": [1, 2, 3]}';
+    expect(removeJsonc(text, ['a', 0, 'x'], (path) => path.length === 1)).toBe('{"a": [], "b": [1, 2, 3]}');
+    expect(removeJsonc(text, ['a', 0, 'x'], () => false)).toBe('{ "b": [1, 2, 3]}');
+    expect(removeJsonc(text, ['b', 1], () => false)).toBe('{"a": [{"x": 1}], "b": [1, 3]}');
   });
 });
 
