@@ -47,9 +47,18 @@ interface AnyRequest extends ChangeOptions {
   body?: unknown;
 }
 
-/** The path of `operation` with `name`, encoded. */
-export const pathOf = ({ path }: Operation, name = ''): string =>
-  path.replace(/\{\w+\}/, () => encodeURIComponent(name));
+/**
+ * The path of `operation` with `name`, encoded. Throws `invalid_spec` for the names `.` and `..`: URLs
+ * resolve them, also when encoded, so that the request would reach another operation.
+ */
+export function pathOf({ path }: Operation, name = ''): string {
+  if (name === '.' || name === '..')
+    throw new BerthError('invalid_spec', `"${name}" cannot be a name`, {
+      status: 400,
+      hint: 'Give the name of one that exists.',
+    });
+  return path.replace(/\{\w+\}/, () => encodeURIComponent(name));
+}
 
 /** Omits undefined and null values and empty lists. The items of a list are joined with commas. */
 export function queryString(query: AnyRequest['query'] = {}): string {
@@ -63,7 +72,7 @@ export function queryString(query: AnyRequest['query'] = {}): string {
  * Sends a request and resolves with the head of its answer, whatever its status. `isBuffered`: the body will
  * be read as one text.
  */
-export function sendRequest(
+export async function sendRequest(
   endpoint: Endpoint,
   operation: Operation,
   request: AnyRequest,

@@ -119,6 +119,28 @@ describe.each([
     expect(fake.asked[0]?.headers.authorization).toBeUndefined();
   });
 
+  it('sends no request for the names . and .., which a URL resolves', async () => {
+    const fake = await serve((asked, response) => json(response, 200, leastAnswer(asked)));
+    const berth = createClient(transport, { url: fake.url });
+    const onOutput = (): void => {};
+    for (const name of ['.', '..'])
+      for (const refused of [
+        berth.cloud.sleep(name),
+        berth.logs(name),
+        berth.remove(name),
+        berth.followLogs(name)[Symbol.asyncIterator]().next(),
+        berth.attach(name, { onOutput }),
+      ])
+        expect(await failure(refused)).toMatchObject({
+          code: 'invalid_spec',
+          message: `"${name}" cannot be a name`,
+        });
+    expect(fake.asked).toEqual([]);
+    await berth.service('...');
+    await berth.service('%2e');
+    expect(fake.asked.map(({ path }) => path)).toEqual(['/v1/services/...', '/v1/services/%252e']);
+  });
+
   it('returns the list without the object around it', async () => {
     const service = {
       name: 'web',
