@@ -708,6 +708,14 @@ export const MUTANTS: readonly Mutant[] = [
       AUDIT,
     ],
     [
+      'event-not-committed',
+      'the event of a removed grant is not committed with the removal',
+      'src/actors/cloud/principals.ts',
+      "removeGrant(id, [this.eventOf('grant.removed', by, reason)])",
+      'removeGrant(id, [])',
+      ['test/actors/cloud/committed.test.ts'],
+    ],
+    [
       'removal-of-another',
       'a removal that comes after that of another is done',
       'src/actors/cloud/cloud_operations.ts',

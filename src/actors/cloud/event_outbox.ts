@@ -17,6 +17,8 @@ export class EventOutbox {
   private readonly config: EventOutboxConfig;
   /** The keys of journaled events that are still in the store. */
   private told: string[] = [];
+  /** The keys of those read from the store at the start. */
+  private readonly resumed = new Set<string>();
   private cancelRemoval: (() => void) | null = null;
 
   constructor(config: EventOutboxConfig) {
@@ -26,11 +28,14 @@ export class EventOutbox {
   /** Journals what an earlier daemon committed. */
   async start(): Promise<void> {
     const untold = await this.config.store.untoldEvents();
+    for (const { key } of untold) this.resumed.add(key);
     if (untold.length > 0) this.inBackground(this.append(untold, true));
   }
 
   tell(events: readonly CommittedCloudEvent[]): void {
-    if (events.length > 0) this.inBackground(this.append(events, false));
+    // Other actors may commit one during the start, which is then read from the store as well.
+    const isRepeated = events.some(({ key }) => this.resumed.has(key));
+    if (events.length > 0) this.inBackground(this.append(events, isRepeated));
   }
 
   /** Removes journaled events from the store. */

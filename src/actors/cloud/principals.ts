@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import { formatApiToken } from '../../protocol/api_token.ts';
-import type { CloudEventType } from '../../protocol/cloud_events.ts';
+import type { CloudEventType, CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import { fail } from '../../protocol/errors.ts';
 import { grantsBySubject, Principal, type StoredGrant } from '../../protocol/grants.ts';
 import {
@@ -75,24 +75,26 @@ class Principals {
     const secret = formatApiToken(id, randomBytes(SECRET_BYTES).toString('base64url'));
     const hash = createHash('sha256').update(secret).digest('base64url');
     const token = { id, name, hash, createdAt: now, createdBy: by.who, expiresAt, lastUsedAt: null };
-    await this.config.store.saveToken(token);
+    const until = expiresAt === null ? '' : `, until ${new Date(expiresAt).toISOString()}`;
+    const event = this.eventOf('token.created', by, `token ${name}${until}`);
+    await this.config.store.saveToken(token, [event]);
     this.tokens.set(id, token);
     this.tellViews();
     this.awaitExpiry();
-    const until = expiresAt === null ? '' : `, until ${new Date(expiresAt).toISOString()}`;
-    await this.record('token.created', by, `token ${name}${until}`);
+    await this.journaled();
     return { token, secret };
   }
 
   async revokeToken(name: string, by: Asker) {
     const { id } = this.token(name);
     const subject = tokenSubject(id);
-    await this.config.store.removeToken(id, subject);
+    const event = this.eventOf('token.revoked', by, `token ${name}`);
+    await this.config.store.removeToken(id, subject, [event]);
     this.tokens.delete(id);
     for (const grant of [...this.grants.values()])
       if (grant.subject === subject) this.grants.delete(grant.id);
     await this.applyLoss(subject);
-    await this.record('token.revoked', by, `token ${name}`);
+    await this.journaled();
     return { removed: true as const, name };
   }
 
@@ -107,20 +109,22 @@ class Principals {
     // A retry of the operation finds its grant by this id.
     const id = by.operationId ?? newUlid(now);
     const row: StoredGrant = { id, subject, role, ...scope, createdAt: now, createdBy: by.who };
-    await this.config.store.saveGrant(row);
+    const event = this.eventOf('grant.created', by, `${to.kind} ${to.name}: ${role} of ${scopeText(row)}`);
+    await this.config.store.saveGrant(row, [event]);
     this.grants.set(row.id, row);
     this.tellViews();
-    await this.record('grant.created', by, `${to.kind} ${to.name}: ${role} of ${scopeText(row)}`);
+    await this.journaled();
     return row;
   }
 
   async removeGrant(id: string, by: Asker) {
     const row = this.grants.get(id);
     if (!row) throw fail('unknown_grant', `there is no grant ${id}`);
-    await this.config.store.removeGrant(id);
+    const reason = `${this.textOf(row.subject)}: ${row.role} of ${scopeText(row)}`;
+    await this.config.store.removeGrant(id, [this.eventOf('grant.removed', by, reason)]);
     this.grants.delete(id);
     await this.applyLoss(row.subject);
-    await this.record('grant.removed', by, `${this.textOf(row.subject)}: ${row.role} of ${scopeText(row)}`);
+    await this.journaled();
     return { removed: true as const, id };
   }
 
@@ -130,7 +134,7 @@ class Principals {
     const used = { ...token, lastUsedAt: at };
     this.tokens.set(id, used);
     // A full disk must not make a valid token fail.
-    await tolerateFailure(this.config.store.saveToken(used), () => undefined);
+    await tolerateFailure(this.config.store.saveToken(used, []), () => undefined);
     return null;
   }
 
@@ -241,10 +245,16 @@ class Principals {
     this.context.ref('cloudviews').tell('principals', rows);
   }
 
-  private async record(type: CloudEventType, by: Asker, reason: string): Promise<void> {
+  /** An event to be committed with the change that it reports. `workloads` copies it to the journal. */
+  private eventOf(type: CloudEventType, by: Asker, reason: string): CommittedCloudEvent {
+    const at = this.context.clock.now();
     const { who, from, operationId } = by;
-    const events = [{ type, who, from, operationId, reason }];
-    await tolerateFailure(this.context.ref('cloudevents').ask('append', { events }), () => null);
+    return { key: newUlid(at), at, event: { type, who, from, operationId, reason } };
+  }
+
+  /** Resolves when the journal has written what it got so far, so that an answer never precedes its event. */
+  private async journaled(): Promise<void> {
+    await tolerateFailure(this.context.ref('cloudevents').ask('append', { events: [] }), () => null);
   }
 }
 

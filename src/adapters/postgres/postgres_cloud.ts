@@ -1,5 +1,6 @@
 // The cloud's tables in a database that several Berths share.
 import type { StoredWorkload } from '../../protocol/cloud.ts';
+import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import { scopeKey, type WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { SealedSecret, StoredCluster } from '../../protocol/clusters.ts';
 import type { StoredGrant } from '../../protocol/grants.ts';
@@ -145,6 +146,8 @@ function clusterTable(statements: Statements) {
   return table;
 }
 
+const putEvent = (event: CommittedCloudEvent): Put => [event.key, null, JSON.stringify(event)];
+
 /** The changes of a batch, by table. */
 const changesOf = ({ records, positions, lostPositions, events, savings }: CloudBatch): Changes => ({
   put: {
@@ -152,7 +155,7 @@ const changesOf = ({ records, positions, lostPositions, events, savings }: Cloud
       record ? [[id, record.clusterId, JSON.stringify(record)]] : [],
     ),
     watches: positions.map((row): Put => [positionId(row), row.clusterId, JSON.stringify(row)]),
-    outbox: events.map((event): Put => [event.key, null, JSON.stringify(event)]),
+    outbox: events.map(putEvent),
     savings: savings.map((row): Put => [savingsId(row), row.clusterId, JSON.stringify(row)]),
   },
   remove: {
@@ -164,6 +167,35 @@ const changesOf = ({ records, positions, lostPositions, events, savings }: Cloud
 const hasChanges = ({ records, positions, lostPositions, events, savings }: CloudBatch): boolean =>
   [records, positions, lostPositions, events, savings].some((rows) => rows.length > 0);
 
+/** Tokens and grants; `tell` reports what was committed. */
+function principalTables(tables: PostgresTables, tell: (commit: CloudCommit) => void) {
+  /** Commits changes with the events that report them. */
+  async function withEvents(
+    { put = {}, remove = {} }: Changes,
+    events: readonly CommittedCloudEvent[],
+  ): Promise<void> {
+    await tables.write({ put: { ...put, outbox: events.map(putEvent) }, remove });
+    tell({ views: [], events });
+  }
+  const table: Pick<
+    CloudStore,
+    'tokens' | 'saveToken' | 'removeToken' | 'grants' | 'saveGrant' | 'removeGrant'
+  > = {
+    tokens: () => tables.all('tokens'),
+    saveToken: (row, events) =>
+      withEvents({ put: { tokens: [[row.id, null, JSON.stringify(row)]] } }, events),
+    async removeToken(id, subject, events) {
+      const lost = (await tables.all<StoredGrant>('grants')).filter((grant) => grant.subject === subject);
+      await withEvents({ remove: { tokens: [id], grants: lost.map((grant) => grant.id) } }, events);
+    },
+    grants: () => tables.all('grants'),
+    saveGrant: (row, events) =>
+      withEvents({ put: { grants: [[row.id, null, JSON.stringify(row)]] } }, events),
+    removeGrant: (id, events) => withEvents({ remove: { grants: [id] } }, events),
+  };
+  return table;
+}
+
 /**
  * The CloudStore on a connection with a suitable schema. In the database, every change is fenced by `lease`.
  */
@@ -171,6 +203,9 @@ export function postgresCloudStore(connection: DatabaseConnection, lease: HeldLe
   const statements = new Statements(connection, lease);
   const tables = new PostgresTables(statements);
   const followers = new Set<(commit: CloudCommit) => void>();
+  const tell = (commit: CloudCommit): void => {
+    for (const follower of followers) follower(commit);
+  };
   const readCanary = async (): Promise<SealedSecret | null> => {
     const [row] = await statements.run<{ canary: string }>('SELECT canary FROM berth.vault');
     return row ? decodeSecret(JSON.parse(row.canary)) : null;
@@ -191,7 +226,7 @@ export function postgresCloudStore(connection: DatabaseConnection, lease: HeldLe
     savings: (clusterId) => tables.ofCluster('savings', clusterId),
     async save(batch) {
       if (hasChanges(batch)) await tables.write(changesOf(batch));
-      for (const follower of followers) follower({ views: batch.views, events: batch.events });
+      tell({ views: batch.views, events: batch.events });
     },
     follow(onCommit) {
       followers.add(onCommit);
@@ -211,14 +246,6 @@ export function postgresCloudStore(connection: DatabaseConnection, lease: HeldLe
     policies: () => tables.all('policies'),
     savePolicy: (row) => tables.put('policies', [row.name, null, JSON.stringify(row)]),
     removePolicy: (name) => tables.remove('policies', [name]),
-    tokens: () => tables.all('tokens'),
-    saveToken: (row) => tables.put('tokens', [row.id, null, JSON.stringify(row)]),
-    async removeToken(id, subject) {
-      const lost = (await tables.all<StoredGrant>('grants')).filter((grant) => grant.subject === subject);
-      await tables.write({ remove: { tokens: [id], grants: lost.map((grant) => grant.id) } });
-    },
-    grants: () => tables.all('grants'),
-    saveGrant: (row) => tables.put('grants', [row.id, null, JSON.stringify(row)]),
-    removeGrant: (id) => tables.remove('grants', [id]),
+    ...principalTables(tables, tell),
   };
 }

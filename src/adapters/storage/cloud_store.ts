@@ -72,8 +72,8 @@ export interface CloudStore {
   /** Commits a batch. One without records, positions, events and savings does not access the disk. */
   save(batch: CloudBatch): Promise<void>;
   /**
-   * Calls `onCommit` with everything committed from now on, before its `save` resolves. This is the only way
-   * clients' views learn of workloads. Returns a function that unsubscribes.
+   * Calls `onCommit` with the views and events committed from now on, before their change resolves. This is
+   * the only way clients' views learn of workloads. Returns a function that unsubscribes.
    */
   follow(onCommit: (commit: CloudCommit) => void): () => void;
   /** The committed events that `eventsTold` has not reported as journaled. */
@@ -90,12 +90,15 @@ export interface CloudStore {
   savePolicy(row: StoredPolicy): Promise<void>;
   removePolicy(name: string): Promise<void>;
   tokens(): Promise<StoredToken[]>;
-  /** Its owner must make sure that no two tokens share a name. */
-  saveToken(row: StoredToken): Promise<void>;
+  /**
+   * Its owner must make sure that no two tokens share a name. `events` report the change, and are committed
+   * with it.
+   */
+  saveToken(row: StoredToken, events: readonly CommittedCloudEvent[]): Promise<void>;
   /** Removes a token, and with it the grants to `subject`. */
-  removeToken(id: string, subject: string): Promise<void>;
+  removeToken(id: string, subject: string, events: readonly CommittedCloudEvent[]): Promise<void>;
   /** Oldest first. */
   grants(): Promise<StoredGrant[]>;
-  saveGrant(row: StoredGrant): Promise<void>;
-  removeGrant(id: string): Promise<void>;
+  saveGrant(row: StoredGrant, events: readonly CommittedCloudEvent[]): Promise<void>;
+  removeGrant(id: string, events: readonly CommittedCloudEvent[]): Promise<void>;
 }

@@ -65,7 +65,7 @@ export async function copyCloud(copy: CloudCopy): Promise<CopiedCloud> {
   const policies = await from.policies();
   for (const row of policies) await to.savePolicy(row);
   const tokens = await from.tokens();
-  for (const row of tokens) await to.saveToken(row);
-  for (const row of await from.grants()) await to.saveGrant(row);
+  for (const row of tokens) await to.saveToken(row, []);
+  for (const row of await from.grants()) await to.saveGrant(row, []);
   return { clusters: clusters.length, workloads, policies: policies.length, tokens: tokens.length };
 }

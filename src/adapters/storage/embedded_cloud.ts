@@ -1,6 +1,7 @@
 // The cloud's tables in the embedded store of this daemon.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { StoredWorkload } from '../../protocol/cloud.ts';
+import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import { scopeKey, type WatchPosition, type WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { StoredCluster } from '../../protocol/clusters.ts';
 import type { StoredSavings } from '../../protocol/savings.ts';
@@ -53,20 +54,39 @@ function clusterTable(store: Store) {
   };
 }
 
-/** The records of workloads, and what is committed with them. */
-function workloadTables(store: Store) {
+/** Commits of changes with the events that report them. */
+function eventTable(store: Store) {
+  const outbox = store.table('outbox');
+  const followers = new Set<(commit: CloudCommit) => void>();
+  return {
+    /** Commits `changes`, which the caller has just requested. */
+    async commit(changes: readonly Promise<void>[], { views, events }: CloudCommit) {
+      // Requested in one turn, so they form one commit.
+      await Promise.all([...changes, ...events.map((event) => outbox.put(event.key, event))]);
+      for (const follower of followers) follower({ views, events });
+    },
+    follow(onCommit: (commit: CloudCommit) => void) {
+      followers.add(onCommit);
+      return () => void followers.delete(onCommit);
+    },
+    untoldEvents: async () => outbox.all().map(([, event]) => event),
+    async eventsTold(keys: readonly string[]) {
+      await Promise.all(keys.map((key) => outbox.remove(key)));
+    },
+  };
+}
+
+/** The records of workloads, and what is committed with them by `commit`. */
+function workloadTables(store: Store, commit: ReturnType<typeof eventTable>['commit']) {
   const workloads = store.table('workloads');
   const watches = store.table('watches');
-  const outbox = store.table('outbox');
   const savings = store.table('savings');
-  const followers = new Set<(commit: CloudCommit) => void>();
 
   /** Requested in one turn, so the changes form one commit. */
   const write = (batch: CloudBatch): Promise<void>[] => [
     ...batch.records.map(({ id, record }) => (record ? workloads.put(id, record) : workloads.remove(id))),
     ...batch.lostPositions.map((scope) => watches.remove(positionKey(scope))),
     ...batch.positions.map((position) => watches.put(positionKey(position), position)),
-    ...batch.events.map((event) => outbox.put(event.key, event)),
     ...batch.savings.map((row) => savings.put(savingsKey(row), row)),
   ];
 
@@ -99,18 +119,7 @@ function workloadTables(store: Store) {
     workloads: workloadsOf,
     positions: positionsOf,
     savings: savingsOf,
-    async save(batch: CloudBatch) {
-      await Promise.all(write(batch));
-      for (const follower of followers) follower({ views: batch.views, events: batch.events });
-    },
-    follow(onCommit: (commit: CloudCommit) => void) {
-      followers.add(onCommit);
-      return () => void followers.delete(onCommit);
-    },
-    untoldEvents: async () => outbox.all().map(([, event]) => event),
-    async eventsTold(keys: readonly string[]) {
-      await Promise.all(keys.map((key) => outbox.remove(key)));
-    },
+    save: (batch: CloudBatch) => commit(write(batch), batch),
   };
 }
 
@@ -122,7 +131,10 @@ export function embeddedCloudStore(store: Store): CloudStore {
   const policies = store.table('policies');
   const tokens = store.table('tokens');
   const grants = store.table('grants');
-  const ofWorkloads = workloadTables(store);
+  const { commit, ...ofEvents } = eventTable(store);
+  const ofWorkloads = workloadTables(store, commit);
+  const withEvents = (changes: readonly Promise<void>[], events: readonly CommittedCloudEvent[]) =>
+    commit(changes, { views: [], events });
   return {
     canary: {
       read: async () => vault.get('canary') ?? null,
@@ -132,6 +144,7 @@ export function embeddedCloudStore(store: Store): CloudStore {
       },
     },
     ...clusterTable(store),
+    ...ofEvents,
     ...ofWorkloads,
     async removeCluster(id) {
       const positions = await ofWorkloads.positions(id);
@@ -158,14 +171,13 @@ export function embeddedCloudStore(store: Store): CloudStore {
     savePolicy: (row) => policies.put(row.name, row),
     removePolicy: (name) => policies.remove(name),
     tokens: async () => tokens.all().map(([, row]) => row),
-    saveToken: (row) => tokens.put(row.id, row),
-    async removeToken(id, subject) {
+    saveToken: (row, events) => withEvents([tokens.put(row.id, row)], events),
+    removeToken(id, subject, events) {
       const lost = grants.all().filter(([, grant]) => grant.subject === subject);
-      // Requested in one turn, so they form one commit.
-      await Promise.all([tokens.remove(id), ...lost.map(([key]) => grants.remove(key))]);
+      return withEvents([tokens.remove(id), ...lost.map(([key]) => grants.remove(key))], events);
     },
     grants: async () => grants.all().map(([, row]) => row),
-    saveGrant: (row) => grants.put(row.id, row),
-    removeGrant: (id) => grants.remove(id),
+    saveGrant: (row, events) => withEvents([grants.put(row.id, row)], events),
+    removeGrant: (id, events) => withEvents([grants.remove(id)], events),
   };
 }

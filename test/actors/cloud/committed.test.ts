@@ -132,4 +132,36 @@ describe('an event that was committed', () => {
     const third = await cloud({ shared: store, folder });
     expect(await asleep(third)).toEqual(['one', 'two', 'two']);
   });
+
+  it('about tokens and grants is journaled once by the next daemon when a kill kept it from the journal', async () => {
+    const { cloudStore: store } = openCloudStore(tempDir());
+    const folder = tempDir();
+    const shared = { shared: store, folder };
+    const told = async (here: Cloud): Promise<string[]> =>
+      (await typesIn(here)).filter((type) => /^(token|grant)\./.test(type));
+    const change = async ({ principals }: Cloud): Promise<void> => {
+      const by = { who: 'token', from: '127.0.0.1', operationId: null };
+      const to = { kind: 'token', name: 'ci' } as const;
+      const input = { to, role: 'waker', clusterId: null, namespace: null, labels: null } as const;
+      await principals.ask('createToken', { name: 'ci', expiresAt: null, by });
+      const { id } = await principals.ask('createGrant', { input, by });
+      await principals.ask('removeGrant', { id, by });
+      await principals.ask('revokeToken', { name: 'ci', by });
+    };
+    const types = ['token.created', 'grant.created', 'grant.removed', 'token.revoked'];
+    // What it commits does not get any further, as if it were killed then.
+    const first = await cloud({ ...shared, store: (real) => ({ ...real, follow: () => () => undefined }) });
+    await change(first);
+    expect(await told(first)).toEqual([]);
+    await first.stop();
+    const second = await cloud(shared);
+    await eventually(async () => (await store.untoldEvents()).length === 0);
+    expect(await told(second)).toEqual(types);
+    // A change that nothing interrupts is in the journal before its answer.
+    await change(second);
+    expect(await told(second)).toEqual([...types, ...types]);
+    await eventually(async () => (await store.untoldEvents()).length === 0);
+    await second.stop();
+    expect(await told(await cloud(shared))).toEqual([...types, ...types]);
+  });
 });

@@ -309,7 +309,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create, isThere) => {
     expect(await (await tested.open()).untoldEvents()).toEqual(events.slice(2));
   });
 
-  it('keeps tokens and grants, and removes a token with its grants as one', async () => {
+  it('keeps tokens and grants with their events, and removes a token with its grants as one', async () => {
     const tested = create();
     const store = await tested.open();
     const token = (id: string): StoredToken => ({
@@ -334,13 +334,19 @@ describe.each(STORES)('the %s store of the cloud', (_, create, isThere) => {
       },
       ...{ createdAt: 1, createdBy: 'token' },
     });
-    for (const id of ['2', '1', '3']) await store.saveToken(token(id));
-    await store.saveToken({ ...token('1'), lastUsedAt: 7, expiresAt: 8 });
-    const rows = [grant('2', '1'), grant('1', '2'), grant('3', '1'), grant('4', '3')];
-    for (const row of rows) await store.saveGrant(row);
-    await store.removeGrant('4');
-    await store.removeToken('1', 'token:1');
+    const commits: CloudCommit[] = [];
+    store.follow((commit) => commits.push(commit));
+    for (const id of ['2', '1', '3']) await store.saveToken(token(id), []);
+    const events = ['changed', 'granted', 'ungranted', 'revoked'].map(event);
+    const [changed, granted, ungranted, revoked] = events.map((one) => [one]);
+    await store.saveToken({ ...token('1'), lastUsedAt: 7, expiresAt: 8 }, changed ?? []);
+    for (const row of [grant('2', '1'), grant('1', '2'), grant('3', '1')]) await store.saveGrant(row, []);
+    await store.saveGrant(grant('4', '3'), granted ?? []);
+    await store.removeGrant('4', ungranted ?? []);
+    await store.removeToken('1', 'token:1', revoked ?? []);
+    expect(commits.flatMap((commit) => commit.events)).toEqual(events);
     const again = await tested.open();
+    expect(await again.untoldEvents()).toEqual(events);
     expect((await again.tokens()).sort((one, other) => (one.id < other.id ? -1 : 1))).toEqual([
       token('2'),
       token('3'),
