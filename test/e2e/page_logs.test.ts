@@ -47,9 +47,9 @@ it.runIf(hasChromium)(
     expect(await page.locator('.log-line[data-found]').allInnerTexts()).toEqual([
       expect.stringContaining('needle'),
     ]);
-    // The field has the time in the time zone of the person.
+    // The field has the time in the time zone of the person. The browser leaves out seconds that are 0.
     const time = await page.getByLabel('jump to a time').inputValue();
-    expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/);
+    expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?$/);
     await page.reload();
     await inSight(page, 'before 1500', 'needle', 'after 1');
     await page.goBack();
