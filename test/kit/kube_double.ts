@@ -437,10 +437,10 @@ class Server implements Double {
       contentType: request.headers['content-type'],
     };
     this.requests.push(seen);
+    const isKnown = !this.isRevoked && this.tokens.has(request.headers.authorization?.slice(7) ?? '');
     const row = this.faults.find(({ fits, times }) => times > 0 && fits(seen));
     if (row) row.times -= 1;
     if (row && (await this.goWrong(row.fault, seen, response))) return;
-    const isKnown = !this.isRevoked && this.tokens.has(request.headers.authorization?.slice(7) ?? '');
     const [code, body] = isKnown
       ? this.handle(seen, response)
       : [401, status(401, 'Unauthorized', 'Unauthorized')];

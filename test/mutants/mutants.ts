@@ -468,6 +468,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/limited_account.test.ts'],
     ],
     [
+      'cut-calls',
+      'new credentials of a cluster end its calls under way',
+      'src/actors/cloud/cluster_connections.ts',
+      '    await withTimeout(CLOUD.scaleTimeoutMs, Promise.allSettled(old.calls), this.owner.clock);\n',
+      '',
+      ['test/actors/cloud/replaced_connection.test.ts'],
+    ],
+    [
       'lively-watch',
       'a watch that says something is ended for its silence',
       'src/adapters/kube/list_watch.ts',

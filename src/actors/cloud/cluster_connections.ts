@@ -12,6 +12,7 @@ import type { ClusterAccess, SealedSecret, StoredCluster } from '../../protocol/
 import { fail } from '../../protocol/errors.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import { withTimeout } from '../../runtime/deferred.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { ClusterInformer, type ClusterInformerOwner } from './cluster_informer.ts';
 
@@ -25,10 +26,13 @@ export interface ClusterConnectionsConfig {
 }
 
 interface Connection {
+  clusterId: string;
   informer: ClusterInformer;
   access: ClusterAccess;
   /** Namespaces in which an account without rights on all of them may have some; null: unknown. */
   namespaces: readonly string[] | null;
+  /** Those under way. */
+  calls: Set<Promise<unknown>>;
 }
 
 /** Identifies an API server: versions of one mean nothing to another. */
@@ -47,6 +51,9 @@ export class ClusterConnections {
    * before.
    */
   private readonly removed = new Set<string>();
+  /** Replaced connections that still have calls under way. */
+  private readonly retired = new Set<Connection>();
+  private readonly replacing = new KeyedMutex();
   private isClosed = false;
 
   constructor(config: ClusterConnectionsConfig, owner: ClusterInformerOwner) {
@@ -64,9 +71,16 @@ export class ClusterConnections {
     await this.inLanes(clusterIds, (id) => this.readNamespaces(id));
   }
 
-  /** Fails unknown_cluster, or when the access cannot be unsealed. */
-  async informer(clusterId: string): Promise<ClusterInformer> {
-    return (await this.entry(clusterId)).informer;
+  /**
+   * Syncs as `ClusterInformer.sync`; starts over if the connection is replaced meanwhile. Also fails
+   * unknown_cluster, or when the access cannot be unsealed.
+   */
+  async sync(clusterId: string): Promise<number> {
+    for (;;) {
+      const { informer } = await this.entry(clusterId);
+      const count = await informer.sync();
+      if (count !== null) return count;
+    }
   }
 
   /**
@@ -81,14 +95,18 @@ export class ClusterConnections {
    * thrown.
    */
   async call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R> {
-    const { informer } = await this.entry(clusterId);
+    const { informer, calls } = await this.entry(clusterId);
+    const answer = call(informer.cluster);
+    calls.add(answer);
     try {
-      const result = await call(informer.cluster);
+      const result = await answer;
       informer.reportHealth(null);
       return result;
     } catch (error) {
       informer.reportHealth(error);
       throw kubeFailure(error);
+    } finally {
+      calls.delete(answer);
     }
   }
 
@@ -102,13 +120,21 @@ export class ClusterConnections {
     return this.call(clusterId, (cluster) => cluster.rights(where));
   }
 
-  /** Reconnects with the stored record, if connected. */
+  /**
+   * Reconnects with the stored record, if connected. Calls under way finish on the old connection. Resolves
+   * when the cluster is watched over the new one.
+   */
   async reconnect(clusterId: string): Promise<void> {
-    const entry = this.entries.get(clusterId);
-    if (!entry) return;
-    this.entries.delete(clusterId);
-    await entry.informer.close();
-    await this.begin(clusterId);
+    // One at a time, so that the record read last is the one in use.
+    const next = await this.replacing.runExclusive(clusterId, async () => {
+      const record = await this.read(clusterId);
+      const old = this.entries.get(clusterId);
+      if (!old || !record) return null;
+      this.entries.delete(clusterId);
+      this.retire(old).catch((error: unknown) => this.owner.onDefect(error));
+      return { begun: this.watch(record) };
+    });
+    await next?.begun;
     await this.readNamespaces(clusterId);
   }
 
@@ -116,12 +142,12 @@ export class ClusterConnections {
     return this.entries.has(clusterId);
   }
 
-  /** Closes the connection, and refuses new ones until `restore`. */
+  /** Closes the connection, which ends its calls, and refuses new ones until `restore`. */
   async remove(clusterId: string): Promise<void> {
     this.removed.add(clusterId);
-    const entry = this.entries.get(clusterId);
+    const all = this.all().filter((connection) => connection.clusterId === clusterId);
     this.entries.delete(clusterId);
-    await entry?.informer.close();
+    await Promise.all(all.map(({ informer }) => informer.close()));
   }
 
   /** Allows a removed cluster to be opened again. */
@@ -131,7 +157,22 @@ export class ClusterConnections {
 
   async close(): Promise<void> {
     this.isClosed = true;
-    await Promise.all([...this.entries.values()].map(({ informer }) => informer.close()));
+    await Promise.all(this.all().map(({ informer }) => informer.close()));
+  }
+
+  private all(): Connection[] {
+    return [...this.entries.values(), ...this.retired];
+  }
+
+  /** Closes a replaced connection once its calls are over. */
+  private async retire(old: Connection): Promise<void> {
+    old.informer.stop();
+    this.retired.add(old);
+    // A call that was given this connection a moment ago has begun by then.
+    await nextTurn();
+    await withTimeout(CLOUD.scaleTimeoutMs, Promise.allSettled(old.calls), this.owner.clock);
+    this.retired.delete(old);
+    await old.informer.close();
   }
 
   private async inLanes(clusterIds: readonly string[], work: (id: string) => Promise<void>): Promise<void> {
@@ -171,13 +212,17 @@ export class ClusterConnections {
    */
   private async begin(clusterId: string): Promise<void> {
     const record = await this.read(clusterId);
-    if (!record || record.lastSyncAt === null || this.isClosed) return;
+    if (record) await this.watch(record);
+  }
+
+  private async watch(record: StoredCluster): Promise<void> {
+    if (record.lastSyncAt === null || this.isClosed) return;
     try {
-      const { informer } = this.entries.get(clusterId) ?? this.connect(record);
+      const { informer } = this.entries.get(record.id) ?? this.connect(record);
       await informer.begin();
     } catch (error) {
       if (!isFailure(error)) throw error;
-      this.owner.onFacts(clusterId, { reachable: false, reason: error.message });
+      this.owner.onFacts(record.id, { reachable: false, reason: error.message });
     }
   }
 
@@ -197,7 +242,13 @@ export class ClusterConnections {
     });
     if (record.credentialEndsAt === undefined)
       this.owner.onFacts(id, { reachable: null, credentialEndsAt: credentialEnd(access.credential) });
-    const entry = { informer, access, namespaces: namespaces.length > 0 ? namespaces : null };
+    const entry: Connection = {
+      clusterId: id,
+      informer,
+      access,
+      namespaces: namespaces.length > 0 ? namespaces : null,
+      calls: new Set(),
+    };
     this.entries.set(record.id, entry);
     return entry;
   }

@@ -6,6 +6,7 @@ import { isUnauthenticated, kubeFailure } from '../../adapters/kube/kube_errors.
 import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { ClusterFacts, ClusterScope } from '../../protocol/clusters.ts';
+import { type Deferred, deferred } from '../../runtime/deferred.ts';
 import { CLOUD, POLICY } from '../../settings/cloud_limits.ts';
 import {
   clusterScopeOf,
@@ -62,7 +63,9 @@ export class ClusterInformer {
   private readonly owner: ClusterInformerOwner;
   private readonly watches: ScopeWatches;
   private state: InformerState = 'idle';
-  private syncing: Promise<number> | null = null;
+  private syncing: Promise<number | null> | null = null;
+  /** Ends the sync under way. */
+  private syncEnd: Deferred<null> = deferred();
   /** The result of the last call; null: there was none. */
   private reachable: boolean | null = null;
   private authenticated: boolean | null = null;
@@ -81,10 +84,12 @@ export class ClusterInformer {
 
   /**
    * Lists everything again and watches from there. Joins a sync under way. Resolves with the number of
-   * workloads; fails as `kubeFailure` says.
+   * workloads, or with null when `stop` has ended it; fails as `kubeFailure` says.
    */
-  sync(): Promise<number> {
-    this.syncing ??= this.syncNow().finally(() => {
+  sync(): Promise<number | null> {
+    if (this.syncing) return this.syncing;
+    this.syncEnd = deferred();
+    this.syncing = Promise.race([this.syncNow(), this.syncEnd.promise]).finally(() => {
       this.syncing = null;
     });
     return this.syncing;
@@ -137,6 +142,12 @@ export class ClusterInformer {
     this.authenticated = authenticated;
     this.reason = reason;
     this.owner.onFacts(this.id, { reachable, reason, ...(authenticated === null ? {} : { authenticated }) });
+  }
+
+  /** Ends the watches and a sync, and reports nothing more. Calls go on until `close`. */
+  stop(): void {
+    this.become('closed');
+    this.syncEnd.resolve(null);
   }
 
   async close(): Promise<void> {

@@ -141,8 +141,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   }
 
   async sync(clusterId: string): Promise<{ synced: number }> {
-    const informer = await this.connections.informer(clusterId);
-    const synced = await informer.sync();
+    const synced = await this.connections.sync(clusterId);
     await this.table.flush();
     return { synced };
   }
