@@ -1,3 +1,5 @@
+import type { PortProtocol } from './port_protocol.ts';
+
 /** A run with its assigned port. */
 export interface PortUse {
   /** The name of the service. */
@@ -8,16 +10,24 @@ export interface PortUse {
   port: number;
 }
 
+/** The port that a service has registered; null: none. */
+export interface PortClaim {
+  /** The name of the service. */
+  name: string;
+  port: number | null;
+  protocol: PortProtocol;
+}
+
 /** Tracks which service claims which port, and finds listeners. */
 export interface PortsProtocol {
   /**
-   * Records that the service `owner` has registered `port`; null: none. Replies with the other owners of that
-   * port.
+   * Records that the service `owner` has registered `port` (null: none), on which it speaks `protocol`.
+   * Replies with the other owners of that port.
    */
-  claim(message: { owner: string; port: number | null }): { others: string[] };
+  claim(message: { owner: string; port: number | null; protocol: PortProtocol }): { others: string[] };
   release(message: { owner: string }): null;
-  /** The claims of all owners whose names begin with `prefix`, by name; null: an owner without a port. */
-  claims(message: { prefix: string }): { rows: [owner: string, port: number | null][] };
+  /** What the services whose names begin with `prefix` have registered, by name. */
+  claims(message: { prefix: string }): { rows: PortClaim[] };
   /**
    * Gives `owner` the lowest port of the range that is neither claimed nor in use, and claims it at once, so
    * two callers never get the same one. `keep`: preferred if it is free. Fails port_in_use when none is left.

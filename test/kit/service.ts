@@ -25,7 +25,7 @@ import type {
   SpawnRequest,
   StopReport,
 } from '../../src/protocol/host.ts';
-import type { PortsProtocol } from '../../src/protocol/ports.ts';
+import type { PortClaim, PortsProtocol } from '../../src/protocol/ports.ts';
 import type { LastEnd, ServiceProtocol, ServiceSpec, ServiceState } from '../../src/protocol/service.ts';
 import type { StatsProtocol } from '../../src/protocol/stats.ts';
 import type { ViewsProtocol } from '../../src/protocol/views.ts';
@@ -54,6 +54,8 @@ export const AGENT = { agentType: null, hostname: 'web.agents.localhost', cols: 
 export class MemoryStore implements Pick<Store, 'table'> {
   broken: Failure | null = null;
   busy: Promise<void> | null = null;
+  /** The rows that were read one by one. */
+  readonly read: string[] = [];
   private rows = new Map<string, Uint8Array>();
 
   /** What a daemon would find on disk that begins now. */
@@ -67,6 +69,7 @@ export class MemoryStore implements Pick<Store, 'table'> {
     const at = (key: string): string => `${name}/${key}`;
     return {
       get: (key) => {
+        this.read.push(at(key));
         const bytes = this.rows.get(at(key));
         return bytes && (decodeMsgpack(bytes) as StoreTables[N]);
       },
@@ -351,8 +354,8 @@ export interface Supervised {
   ref: Ref<ServiceProtocol>;
   views: Stand<ViewsProtocol>;
   stats: Stand<StatsProtocol>;
-  /** Who listens on the port, and who does so beside the run. */
-  ports: { holder: string | null; foreign: string | null };
+  /** Who listens on the port, who does so beside the run, and what is registered. */
+  ports: { holder: string | null; foreign: string | null; claims: PortClaim[] };
   /** Every event in the journal: a repeated `once` is not stored again. */
   journal: NewEvent[];
   /** While set, appends fail with it. */
@@ -413,7 +416,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
   if (plan.row) host.ledger.set('web', row(clock, plan.row));
   const journal: NewEvent[] = [...(plan.journal ?? [])];
   const broken = { events: null as Failure | null };
-  const ports: Supervised['ports'] = { holder: null, foreign: null };
+  const ports: Supervised['ports'] = { holder: null, foreign: null, claims: [] };
   await services.stand<EventsProtocol>('events', {
     append: ({ events }) => {
       if (broken.events) throw broken.events;
@@ -442,7 +445,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     },
     foreignHolder: () => ({ holder: ports.foreign }),
     lease: ({ from, keep }) => ({ port: keep ?? from }),
-    claims: () => ({ rows: [] }),
+    claims: () => ({ rows: ports.claims }),
   });
   const views = await services.stand<ViewsProtocol>('views');
   const stats = await services.stand<StatsProtocol>('stats');

@@ -5,7 +5,8 @@ import { isTrustedUser, type ListeningSocket } from '../../adapters/process/list
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type NewEvent, portConflictEvent } from '../../protocol/events.ts';
-import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
+import type { PortProtocol } from '../../protocol/port_protocol.ts';
+import type { PortClaim, PortsProtocol, PortUse } from '../../protocol/ports.ts';
 import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import {
@@ -30,17 +31,29 @@ const WATCH_MS = 2_000;
 class PortClaims {
   private readonly namesByPort = new Map<number, Set<string>>();
   private readonly portByName = new Map<string, number | null>();
+  /** Of registered services: other owners have only a lease. */
+  private readonly protocolByName = new Map<string, PortProtocol>();
 
-  /** `port` null: `name` has none. */
+  /** The service `name` is registered; `port` null: it has none. */
+  register(name: string, port: number | null, protocol: PortProtocol): void {
+    this.claim(name, port);
+    this.protocolByName.set(name, protocol);
+  }
+
   claim(name: string, port: number | null): void {
     if (this.portByName.get(name) === port) return;
-    this.release(name);
+    this.releasePort(name);
     this.portByName.set(name, port);
     if (port === null) return;
     this.namesByPort.set(port, (this.namesByPort.get(port) ?? new Set()).add(name));
   }
 
   release(name: string): void {
+    this.releasePort(name);
+    this.protocolByName.delete(name);
+  }
+
+  private releasePort(name: string): void {
     const port = this.portByName.get(name);
     this.portByName.delete(name);
     if (port === undefined || port === null) return;
@@ -49,10 +62,11 @@ class PortClaims {
     if (others?.size === 0) this.namesByPort.delete(port);
   }
 
-  /** By name. */
-  withPrefix(prefix: string): [name: string, port: number | null][] {
-    const found = [...this.portByName].filter(([name]) => name.startsWith(prefix));
-    return found.sort(([a], [b]) => (a < b ? -1 : 1));
+  /** Those of registered services, by name. */
+  withPrefix(prefix: string): PortClaim[] {
+    const found = [...this.protocolByName].filter(([name]) => name.startsWith(prefix));
+    found.sort(([a], [b]) => (a < b ? -1 : 1));
+    return found.map(([name, protocol]) => ({ name, port: this.portByName.get(name) ?? null, protocol }));
   }
 
   has(name: string): boolean {
@@ -97,15 +111,16 @@ class Ports {
     this.context = context;
     this.config = config;
     this.store = store;
-    for (const [name, { spec }] of store.table('services').all()) this.claims.claim(name, spec.port);
+    for (const [name, { spec }] of store.table('services').all())
+      this.claims.register(name, spec.port, spec.protocol);
     const table = openListenerTable();
     context.scope.defer(table.close);
     this.listening = oncePerTurn(table.rows);
     this.updateTimer();
   }
 
-  claim({ owner, port }: MessageOf<PortsProtocol, 'claim'>): { others: string[] } {
-    this.claims.claim(owner, port);
+  claim({ owner, port, protocol }: MessageOf<PortsProtocol, 'claim'>): { others: string[] } {
+    this.claims.register(owner, port, protocol);
     return { others: this.claims.others(owner, port) };
   }
 

@@ -190,15 +190,18 @@ class Registry {
       throw error;
     }
     this.services.set(name, stored);
-    const { port, group } = stored.spec;
-    const isClaim = port !== before?.spec.port;
-    const { others } = isClaim ? await this.ports.ask('claim', { owner: name, port }) : { others: [] };
+    const { port, protocol, group } = stored.spec;
+    const isMoved = port !== before?.spec.port;
+    const isClaim = isMoved || protocol !== before?.spec.protocol;
+    const { others } = isClaim
+      ? await this.ports.ask('claim', { owner: name, port, protocol })
+      : { others: [] };
     if (stored !== before) this.views.tell('specs', { rows: [specRow(stored, this.hashKey)] });
     this.service(name).tell('changed', { stored });
     await this.reschedule(name, before?.spec.schedule ?? null, stored.spec.schedule ?? null);
     const events = [registryEvent('service.registered', name, { name, port, group })];
     const [holder] = others;
-    if (port !== null && holder !== undefined)
+    if (isMoved && port !== null && holder !== undefined)
       events.push(portConflictEvent(port, { name, run: null }, holder));
     await this.events.ask('append', { events });
     return { stored, created: !before };
@@ -234,8 +237,10 @@ class Registry {
   }
 
   private async undoLease(owner: string, before: StoredService | undefined): Promise<void> {
-    if (before) await this.ports.ask('claim', { owner, port: before.spec.port });
-    else await this.ports.ask('release', { owner });
+    if (before) {
+      const { port, protocol } = before.spec;
+      await this.ports.ask('claim', { owner, port, protocol });
+    } else await this.ports.ask('release', { owner });
   }
 
   private async removeNow(

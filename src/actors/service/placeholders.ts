@@ -4,28 +4,21 @@
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { PortProtocol } from '../../protocol/port_protocol.ts';
+import type { PortClaim } from '../../protocol/ports.ts';
 import type { ServiceSpec } from '../../protocol/service.ts';
 import { PLACEHOLDER, shortName, slugValueOf, stackHostname } from '../../protocol/stacks.ts';
 
-/** Where a service of the stack listens; `port` is null where it has none. */
-interface StackPort {
-  /** Its registered name. */
-  name: string;
-  port: number | null;
-  protocol: PortProtocol;
-}
-
-/** Those of all services of a stack. */
-export type StackPorts = readonly StackPort[];
+/** Where all services of a stack listen. */
+export type StackPorts = readonly PortClaim[];
 
 /** A stack with the ports of its services by their short names. */
 interface StackValues {
   stack: string;
-  ports: ReadonlyMap<string, StackPort>;
+  ports: ReadonlyMap<string, PortClaim>;
 }
 
 function valuesOf(stack: string, rows: StackPorts): StackValues {
-  const short = rows.flatMap((row): [string, StackPort][] => {
+  const short = rows.flatMap((row): [string, PortClaim][] => {
     const service = shortName(row.name, stack);
     return service === null ? [] : [[service, row]];
   });
@@ -34,19 +27,6 @@ function valuesOf(stack: string, rows: StackPorts): StackValues {
 
 /** `tcp://localhost:<port>` of what speaks no HTTP, as tables and `berth url` say it too. */
 const urlOf = (port: number, protocol: PortProtocol): string => `${protocol}://localhost:${port}`;
-
-/**
- * Where the services of a stack listen, of `claims` on ports. `specOf` knows no other owners, such as that of
- * the port behind a door.
- */
-export const stackPorts = (
-  claims: readonly (readonly [name: string, port: number | null])[],
-  specOf: (name: string) => ServiceSpec | undefined,
-): StackPorts =>
-  claims.flatMap(([name, port]) => {
-    const spec = specOf(name);
-    return spec ? { name, port, protocol: spec.protocol } : [];
-  });
 
 function addressOf(kind: string, service: string, { stack, ports }: StackValues): string {
   const found = ports.get(service);

@@ -182,7 +182,7 @@ describe('a spinup', () => {
       300,
       'name_in_use',
     ]);
-    const claim = await it.ports.ask('claim', { owner: 'x', port: 450 });
+    const claim = await it.ports.ask('claim', { owner: 'x', port: 450, protocol: 'http' });
     expect(claim).toEqual({ others: ['web'] });
     expect((await it.registry.ask('members', { group: null })).members).toHaveLength(2);
   });

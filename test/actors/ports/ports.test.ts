@@ -124,7 +124,8 @@ const commOf = (pid: number): string => readFileSync(`/proc/${pid}/comm`, 'utf8'
 describe('claims', () => {
   it('list the others that claim the port, in order of their claims', async () => {
     const { ports: ref } = await started();
-    const claim = async (owner: string, port: number) => (await ref.ask('claim', { owner, port })).others;
+    const claim = async (owner: string, port: number) =>
+      (await ref.ask('claim', { owner, port, protocol: 'http' })).others;
     expect(await claim('web', 8000)).toEqual([]);
     expect(await claim('api', 8000)).toEqual(['web']);
     expect(await claim('web', 8000)).toEqual(['api']);
@@ -136,6 +137,21 @@ describe('claims', () => {
     expect(await claim('new', 8000)).toEqual(['db', 'web']);
   });
 
+  it('are listed for registered services, with what they speak there', async () => {
+    const { ports: ref } = await started();
+    const listed = async () => (await ref.ask('claims', { prefix: 'shop--' })).rows;
+    for (const [owner, port] of Object.entries({ 'shop--web': 8000, 'shop--job': null, other: 8001 }))
+      await ref.ask('claim', { owner, port, protocol: 'http' });
+    await ref.ask('lease', { owner: 'shop--web/inner', from: 200, to: 200, keep: null });
+    const job = { name: 'shop--job', port: null, protocol: 'http' };
+    expect(await listed()).toEqual([job, { name: 'shop--web', port: 8000, protocol: 'http' }]);
+    await ref.ask('claim', { owner: 'shop--web', port: 8000, protocol: 'tcp' });
+    await ref.ask('lease', { owner: 'shop--web', from: 8000, to: 8000, keep: 8000 });
+    expect(await listed()).toEqual([job, { name: 'shop--web', port: 8000, protocol: 'tcp' }]);
+    await ref.ask('release', { owner: 'shop--web' });
+    expect(await listed()).toEqual([job]);
+  });
+
   it('are restored from the registered services after a restart', async () => {
     const it = await started();
     await it.ports.ask('lease', { owner: 'never-registered', from: 200, to: 200, keep: null });
@@ -144,7 +160,9 @@ describe('claims', () => {
     const lease = async () =>
       (await it.ports.ask('lease', { owner: 'x', from: 200, to: 202, keep: null })).port;
     expect(await lease()).toBe(200);
-    expect(await it.ports.ask('claim', { owner: 'new', port: 201 })).toEqual({ others: ['web'] });
+    expect(await it.ports.ask('claim', { owner: 'new', port: 201, protocol: 'http' })).toEqual({
+      others: ['web'],
+    });
   });
 });
 
@@ -155,7 +173,7 @@ describe('a lease', () => {
     const busy = await listen('127.0.0.1', from + 2);
     const lease = async (owner: string, keep: number | null = null) =>
       (await ref.ask('lease', { owner, from, to, keep })).port;
-    await ref.ask('claim', { owner: 'service', port: from });
+    await ref.ask('claim', { owner: 'service', port: from, protocol: 'http' });
     expect(await lease('a')).toBe(from + 1);
     expect(await lease('b')).toBe(busy + 1);
     expect(await lease('b', busy + 1)).toBe(busy + 1);
@@ -192,7 +210,7 @@ describe('a lease', () => {
       code: 'port_in_use',
       message: 'port 200 is taken: a has registered it',
     });
-    expect(await ref.ask('claim', { owner: 'x', port: 201 })).toEqual({ others: ['b'] });
+    expect(await ref.ask('claim', { owner: 'x', port: 201, protocol: 'http' })).toEqual({ others: ['b'] });
   });
 
   it('is never given twice, also to simultaneous requests', async () => {
@@ -243,7 +261,7 @@ describe('the holder of a port', () => {
     const holder = `pid ${process.pid} (${commOf(process.pid)})`;
     expect(await ref.ask('listener', { port })).toEqual({ listener: { pid: process.pid, holder } });
     // A service without a door that is registered on a port of the daemon.
-    await ref.ask('claim', { owner: 'web', port });
+    await ref.ask('claim', { owner: 'web', port, protocol: 'http' });
     expect(await ref.ask('listener', { port })).toEqual({ listener: { pid: process.pid, holder } });
   });
 
@@ -264,7 +282,7 @@ describe('the holder of a port', () => {
     const foreign = { pid: child.pid, holder: `pid ${child.pid} (${commOf(must(child.pid))})` };
     live.set('web', 'r1');
     expect(await named()).toEqual(foreign);
-    await ref.ask('claim', { owner: 'web', port: 1 });
+    await ref.ask('claim', { owner: 'web', port: 1, protocol: 'http' });
     expect(await named()).toEqual({ pid: child.pid, holder: 'web' });
     live.set('web', 'r2');
     expect(await named()).toEqual(foreign);
@@ -278,14 +296,14 @@ describe('the holder of a port', () => {
     const { ports: ref, before, ended } = await started();
     const env = { ...process.env, BERTH_SERVICE: 'web', BERTH_RUN: 'r1' };
     const { child, port } = await listenApart(process.execPath, ['-e', SERVER], { env });
-    await ref.ask('claim', { owner: 'web', port: 1 });
+    await ref.ask('claim', { owner: 'web', port: 1, protocol: 'http' });
     before.runOf = () => ended('web', 'r1');
     expect((await ref.ask('listener', { port })).listener).toEqual({ pid: child.pid, holder: 'web' });
   });
 
   it('is a service by the environment of its parent process when the process has no mark', async () => {
     const { ports: ref, live } = await started();
-    await ref.ask('claim', { owner: 'web', port: 1 });
+    await ref.ask('claim', { owner: 'web', port: 1, protocol: 'http' });
     live.set('web', 'r1');
     const script = `env -i ${process.execPath} -e "${SERVER}" & wait`;
     const { port } = await listenApart('sh', ['-c', script], {
@@ -357,7 +375,7 @@ describe('a foreign holder of the port of a run', () => {
 
   it('is null for a server of this user that has left the process tree of the run', async () => {
     const { ports: ref, live } = await started();
-    await ref.ask('claim', { owner: 'web', port: 1 });
+    await ref.ask('claim', { owner: 'web', port: 1, protocol: 'http' });
     live.set('web', 'r1');
     const unmarked = await listenApart(process.execPath, ['-e', SERVER]);
     const env = { ...process.env, BERTH_SERVICE: 'web', BERTH_RUN: 'r1' };
@@ -371,7 +389,7 @@ describe('a foreign holder of the port of a run', () => {
     const env = { ...process.env, BERTH_SERVICE: 'api', BERTH_RUN: 'r7' };
     const { child, port } = await listenApart(process.execPath, ['-e', SERVER], { env });
     expect(await ref.ask('foreignHolder', await useOf(port))).toEqual({ holder: null });
-    await ref.ask('claim', { owner: 'api', port: 1 });
+    await ref.ask('claim', { owner: 'api', port: 1, protocol: 'http' });
     live.set('api', 'r7');
     expect(await ref.ask('foreignHolder', await useOf(port))).toEqual({ holder: 'api' });
     // What a run has started is of it, whatever mark it bears.

@@ -62,6 +62,15 @@ describe('registering', () => {
     expect(await register('web', 0)).toBeTypeOf('number');
   });
 
+  it('tells what is spoken on the port, also when only that changes', async () => {
+    const it = await setting();
+    const claimed = async () => (await it.ports.ask('claims', { prefix: 'w' })).rows;
+    for (const protocol of ['http', 'tcp'] as const) {
+      await it.registry.ask('register', { input: input('web', { port: 8000, protocol }) });
+      expect(await claimed()).toEqual([{ name: 'web', port: 8000, protocol }]);
+    }
+  });
+
   it('of a known name replaces the record: absent env is kept, a change raises the revision', async () => {
     const it = await setting();
     const register = async (more: Partial<ServiceInput>) =>

@@ -59,3 +59,16 @@ it.each([
   });
   expect(world.host.made).toEqual([]);
 });
+
+it('a start in a stack reads no record of another service, as opening all environments takes long', async () => {
+  const world = await supervise({ spec: { stack: 'shop', cmd: 'serve ${url.db}' } });
+  world.ports.claims = [{ name: 'shop--db', port: 5432, protocol: 'tcp' }];
+  await world.begin();
+  await running(world);
+  expect(must(world.host.spawns[0])).toMatchObject({
+    cmd: 'serve tcp://localhost:5432',
+    env: expect.arrayContaining([['URL_DB', 'tcp://localhost:5432']]),
+  });
+  expect(world.store.read).toContain('services/web');
+  expect(world.store.read.filter((row) => /^services\/(?!web$)/.test(row))).toEqual([]);
+});
