@@ -1,13 +1,13 @@
 // A cloud with a clock that tests turn, and policies as a client sends them.
 import { PolicyBody } from '../../src/api/policies_shapes.ts';
 import type { PolicyInput } from '../../src/protocol/policies.ts';
-import { type TestClock, virtualClock } from './actors.ts';
+import { type TestClock, type VirtualClock, virtualClock } from './actors.ts';
 import { auditOf, type Cloud } from './cloud.ts';
 import { eventually } from './eventually.ts';
 import type { Json } from './kube_double.ts';
 
 /** A virtual clock whose time of the day can be set without time passing. */
-export function settableClock(start: string): TestClock & { set(to: string): void } {
+export function settableClock(start: string): VirtualClock & { set(to: string): void } {
   const clock = virtualClock(Date.parse(start));
   let offset = 0;
   const now = (): number => Math.floor(clock.now()) + offset;

@@ -724,6 +724,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/committed.test.ts'],
     ],
     [
+      'faults-for-all',
+      'the faults of a wake order tell a token limited by labels of other workloads',
+      'src/front/views/cloud_views.ts',
+      'const seesAll = !hasOrderFaults || ',
+      'const seesAll = true || !hasOrderFaults || ',
+      ['test/front/api/principals.test.ts'],
+    ],
+    [
       'removal-of-another',
       'a removal that comes after that of another is done',
       'src/actors/cloud/cloud_operations.ts',

@@ -165,8 +165,7 @@ export class ScaleChanges {
       if (all.size === 0) this.preparing.delete(id);
     }
     if (!wake.isOvertaken) return this.wakeAlone(id, request);
-    const name = targetName(row.seen);
-    throw fail('workload_conflict', `${name} was put to sleep while its wake waited for its dependencies`);
+    throw fail('workload_conflict', `${targetName(row.seen)} was put to sleep while it was being woken`);
   }
 
   private wakeAlone(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {

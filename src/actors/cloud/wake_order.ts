@@ -5,7 +5,7 @@ import { fail } from '../../protocol/errors.ts';
 import type { WakeOrder } from '../../protocol/policies.ts';
 import type { WakeCause } from '../../protocol/receipts.ts';
 import { WORKLOAD_KINDS } from '../../protocol/workload_kinds.ts';
-import { type Clock, type Failure, tolerateFailure } from '../../runtime/actor.ts';
+import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 import { withTimeout } from '../../runtime/deferred.ts';
 import { WAKE_ORDER } from '../../settings/cloud_limits.ts';
 import { targetName } from './sleep.ts';
@@ -88,9 +88,9 @@ export class WakeOrders {
   /** By name: the workloads shown to depend on it. */
   private readonly dependents = new Map<string, Set<string>>();
   /** Waits for dependencies, shared by simultaneous requests. */
-  private readonly waiting = new Map<string, Promise<Failure | null>>();
+  private readonly waiting = new Map<string, Promise<void>>();
   /** Dependencies that were waited for in vain, and until when not to wait again (monotonic milliseconds). */
-  private readonly unready = new Map<string, { until: number; failure: Failure }>();
+  private readonly unready = new Map<string, number>();
 
   constructor(owner: WakeOrderOwner, wakeOne: WakeOne) {
     this.owner = owner;
@@ -124,7 +124,8 @@ export class WakeOrders {
 
   /**
    * Wakes the dependencies of a sleeping workload, and waits a limited time until they are ready. One that
-   * does not become ready is reported, but does not block the wake.
+   * does not become ready does not block the wake. The report is an event of the dependency alone: whoever
+   * may see the workload may not see what it is woken after.
    */
   async prepare(row: Row, request: WakeRequestOf): Promise<void> {
     const { clock } = this.owner;
@@ -140,32 +141,22 @@ export class WakeOrders {
   ): Promise<void> {
     const get = (id: string): Row | undefined => this.owner.table.get(id);
     const needed = dependenciesOf(row, get).filter(({ id }) => !above.has(id));
-    await Promise.all(
-      needed.map(async (one) => {
-        const failure = await this.ready(one, request, end, new Set([...above, one.id]));
-        if (failure) this.owner.events.onFailed(row, `it is woken after ${targetName(one.seen)}`, failure);
-      }),
-    );
+    await Promise.all(needed.map((one) => this.ready(one, request, end, new Set([...above, one.id]))));
   }
 
-  /** Resolves with why a dependency is not ready; null: it is ready. */
+  /** Resolves when a dependency is ready, or has been waited for in vain. */
   private async ready(
     row: Row,
     request: WakeRequestOf,
     end: number,
     above: ReadonlySet<string>,
-  ): Promise<Failure | null> {
+  ): Promise<void> {
     const { id, seen } = row;
-    if (row.state === 'awake' && isReady(seen)) return null;
-    const now = this.owner.clock.monotonic();
-    const known = this.unready.get(id);
-    if (known && now < known.until) return known.failure;
+    if (row.state === 'awake' && isReady(seen)) return;
+    if (this.owner.clock.monotonic() < (this.unready.get(id) ?? 0)) return;
     const wait = this.waiting.get(id) ?? this.wakeAndWait(row, request, end, above);
     this.waiting.set(id, wait);
-    const failure = await wait.finally(() => this.waiting.delete(id));
-    if (failure) this.unready.set(id, { until: end + WAKE_ORDER.waitMs, failure });
-    else this.unready.delete(id);
-    return failure;
+    await wait.finally(() => this.waiting.delete(id));
   }
 
   private async wakeAndWait(
@@ -173,27 +164,35 @@ export class WakeOrders {
     request: WakeRequestOf,
     end: number,
     above: ReadonlySet<string>,
-  ): Promise<Failure | null> {
-    const { clock, readyWait, table } = this.owner;
-    const work = async (): Promise<void> => {
-      if (row.seen.replicas === 0) {
-        await this.prepareUntil(row, request, end, above);
-        await this.wakeOne(row.id, request);
-      }
-      // A schedule does not wake what it has not put to sleep.
-      if ((table.get(row.id)?.seen.replicas ?? 0) === 0) return;
-      await readyWait.untilReady(row.id, Math.max(0, end - clock.monotonic()));
-    };
-    const leftMs = Math.max(0, end - clock.monotonic());
-    return tolerateFailure(
-      withTimeout(
-        leftMs + WAKE_ORDER.graceMs,
-        work().then(() => true),
-        clock,
-      ).then((isDone) =>
+  ): Promise<void> {
+    const { clock, events } = this.owner;
+    const leftMs = Math.round(Math.max(0, end - clock.monotonic()));
+    const work = this.wakeUntilReady(row, request, end, above).then(() => true);
+    const failure = await tolerateFailure(
+      withTimeout(leftMs + WAKE_ORDER.graceMs, work, clock).then((isDone) =>
         isDone ? null : fail('ready_timeout', `${targetName(row.seen)} was not woken within ${leftMs} ms`),
       ),
-      (failure) => failure,
+      (error) => error,
     );
+    this.unready.delete(row.id);
+    if (!failure) return;
+    this.unready.set(row.id, end + WAKE_ORDER.waitMs);
+    events.onFailed(row, 'a wake has waited for it in vain', failure, request.operation);
+  }
+
+  private async wakeUntilReady(
+    row: Row,
+    request: WakeRequestOf,
+    end: number,
+    above: ReadonlySet<string>,
+  ): Promise<void> {
+    const { clock, readyWait, table } = this.owner;
+    if (row.seen.replicas === 0) {
+      await this.prepareUntil(row, request, end, above);
+      await this.wakeOne(row.id, request);
+    }
+    // A schedule does not wake what it has not put to sleep.
+    if ((table.get(row.id)?.seen.replicas ?? 0) === 0) return;
+    await readyWait.untilReady(row.id, Math.round(Math.max(0, end - clock.monotonic())));
   }
 }

@@ -54,12 +54,14 @@ export class WorkloadEvents {
     this.tell([{ ...subjectOf(row), type: 'workload.auto_slept', reason, ...(who && { who }) }]);
   }
 
-  /** `what`: what Berth itself had begun. */
-  onFailed(row: StoredWorkload, what: string, { code, message }: Failure): void {
+  /** `what`: what Berth itself had begun, perhaps for the request `operationId`. */
+  onFailed(row: StoredWorkload, what: string, { code, message }: Failure, operationId?: string): void {
     const reason = `${what}: ${message}`;
     if (this.toldFailures.get(row.id) === reason) return;
     this.toldFailures.set(row.id, reason);
-    this.tell([{ ...subjectOf(row), type: 'workload.failed', result: code, reason }]);
+    this.tell([
+      { ...subjectOf(row), type: 'workload.failed', operationId: operationId ?? null, result: code, reason },
+    ]);
   }
 
   onWoken(id: string): void {

@@ -93,6 +93,12 @@ export const workloadItem = (row: WorkloadRow) => ({
   managed_by: row.managers,
 });
 
+/** The JSON of a workload in the list without the faults of its wake order, which tell of other workloads. */
+export function withoutOrderFaults(json: string): string {
+  const workload: ReturnType<typeof workloadItem> = JSON.parse(json);
+  return JSON.stringify({ ...workload, after: workload.after && { ...workload.after, faults: [] } });
+}
+
 /**
  * The JSON of a workload in the list with another `stale_since`. No text in it can look like the field,
  * because its quotes would be escaped.

@@ -7,13 +7,20 @@ import { type CloudEventRecord, type CloudSubject, NO_SUBJECT } from '../../prot
 import type { CloudUnavailability, HolderAddress } from '../../protocol/cloud_views.ts';
 import type { ClusterRow } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { PlacedWorkload } from '../../protocol/grants.ts';
+import type { PlacedWorkload, Principal } from '../../protocol/grants.ts';
 import { type LabelText, labelsIn } from '../../protocol/labels.ts';
 import type { TetherRow } from '../../protocol/tethers.ts';
 import { WORKLOAD_KINDS, type WorkloadState } from '../../protocol/workload_kinds.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { WorkloadTimes } from '../metrics/workload_times.ts';
-import { clusterDetail, clusterItem, tetherItem, withStaleSince, workloadItem } from './cloud_json.ts';
+import {
+  clusterDetail,
+  clusterItem,
+  tetherItem,
+  withoutOrderFaults,
+  withStaleSince,
+  workloadItem,
+} from './cloud_json.ts';
 import { JsonCollection, type JsonEntry } from './json_collection.ts';
 import { Principals } from './principals.ts';
 
@@ -34,6 +41,15 @@ export interface WorkloadEntry extends JsonEntry {
   labels: LabelText;
   autoSleep: boolean;
   idleMinutes: number;
+  /** Whether its wake order has faults. */
+  hasOrderFaults: boolean;
+}
+
+/** The JSON of a workload for `viewer`; null: a viewer of everything. */
+export function workloadJson(entry: WorkloadEntry, viewer: Principal | null): string {
+  const { json, clusterId, namespace, hasOrderFaults } = entry;
+  const seesAll = !hasOrderFaults || !viewer || viewer.mayInNamespace('viewer', clusterId, namespace);
+  return seesAll ? json : withoutOrderFaults(json);
 }
 
 const jsonArray = (itemsJson: string): Buffer => Buffer.from(`[${itemsJson}]`);
@@ -48,7 +64,8 @@ function workloadEntry(row: WorkloadRow): WorkloadEntry {
   const { id, clusterId, namespace, name, kind, state, labels, autoSleep, idleMinutes } = row;
   const json = JSON.stringify(workloadItem(row));
   const key = `${namespace}/${name}/${kind}`;
-  return { id, key, json, clusterId, namespace, state, labels, autoSleep, idleMinutes };
+  const hasOrderFaults = (row.after?.faults.length ?? 0) > 0;
+  return { id, key, json, clusterId, namespace, state, labels, autoSleep, idleMinutes, hasOrderFaults };
 }
 
 /** The latest clusters, workloads and tethers from their owners, as JSON. */
@@ -239,10 +256,11 @@ export class CloudViews {
       .map(([id, collection]) => [id, collection.inOrder()]);
   }
 
-  /** One workload with its labels; null for an unknown id. */
-  workload(id: string): string | null {
+  /** One workload with its labels, as `workloadJson`; null for an unknown id. */
+  workload(id: string, viewer: Principal | null): string | null {
     const entry = this.collectionOf.get(id)?.get(id);
-    return entry ? `${entry.json.slice(0, -1)},"labels":${JSON.stringify(labelsIn(entry.labels))}}` : null;
+    if (!entry) return null;
+    return `${workloadJson(entry, viewer).slice(0, -1)},"labels":${JSON.stringify(labelsIn(entry.labels))}}`;
   }
 
   /** The auto-sleep settings of a workload; null for an unknown id. */

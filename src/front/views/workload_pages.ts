@@ -3,8 +3,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WorkloadSelection } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { Principal } from '../../protocol/grants.ts';
 import { selectorOfWorkloads } from '../../protocol/workload_selection.ts';
-import type { CloudViews, WorkloadEntry } from './cloud_views.ts';
+import { type CloudViews, type WorkloadEntry, workloadJson } from './cloud_views.ts';
 
 /** The place of a workload in the list of all. */
 export type WorkloadPlace = readonly [clusterId: string, key: string];
@@ -63,12 +64,19 @@ export function workloadSlices(
   return slicesOf(views, selection.clusterId, selectorOfWorkloads(selection), after);
 }
 
-/** The JSON array of what `slices` has, in parts. */
-export function* arrayParts(slices: Iterable<readonly WorkloadEntry[]>): Generator<string> {
+/** The JSON of workloads with commas between them. */
+const itemsJson = (entries: readonly WorkloadEntry[], viewer: Principal | null): string =>
+  entries.map((entry) => workloadJson(entry, viewer)).join(',');
+
+/** The JSON array of what `slices` has, in parts, for `viewer`. */
+export function* arrayParts(
+  slices: Iterable<readonly WorkloadEntry[]>,
+  viewer: Principal | null,
+): Generator<string> {
   let separator = '[';
   for (const slice of slices) {
     if (slice.length === 0) yield '';
-    else yield separator + slice.map(({ json }) => json).join(',');
+    else yield separator + itemsJson(slice, viewer);
     if (slice.length > 0) separator = ',';
   }
   yield separator === '[' ? '[]' : ']';
@@ -92,12 +100,13 @@ export function readPageToken(token: string): WorkloadPlace {
   throw fail('invalid_spec', message, { details: [{ path: 'continue', message }] });
 }
 
-/** One page of at most `limit` workloads, and the token of the next one; null: there is none. */
+/** One page of at most `limit` workloads for `viewer`, and the token of the next one; null: there is none. */
 export async function workloadPage(
   views: CloudViews,
   selection: WorkloadSelection,
   limit: number,
   after: WorkloadPlace | null,
+  viewer: Principal | null,
 ): Promise<{ json: string; next: string | null }> {
   const found: WorkloadEntry[] = [];
   let isFirst = true;
@@ -112,7 +121,7 @@ export async function workloadPage(
   const last = page.at(-1);
   const hasMore = found.length > limit && last !== undefined;
   return {
-    json: `[${page.map(({ json }) => json).join(',')}]`,
+    json: `[${itemsJson(page, viewer)}]`,
     next: hasMore ? pageToken([last.clusterId, last.key]) : null,
   };
 }

@@ -306,6 +306,60 @@ describe('a principal that may see one namespace', () => {
   });
 });
 
+describe('a principal that may see some workloads of a namespace', () => {
+  it('sees nothing of the others that a workload is woken after but their names in its annotation', async () => {
+    const made = await api();
+    const { double, hello, call } = made;
+    const annotate = (name: string, after: string): void =>
+      double.change('Deployment', 'web', name, ({ metadata }: Json) => {
+        metadata.annotations = { ...metadata.annotations, 'berth/after': after };
+      });
+    for (const id of [hello, made.plain]) await call('POST', `/k8s/workloads/${id}/sleep`);
+    annotate('hello', 'plain, nowhere');
+    annotate('plain', 'hello');
+    await made.here.until('web/hello', ({ after }) => after?.faults.length === 2);
+    const token = await made.token('shop', { role: 'waker', namespace: 'web', selector: 'app=shop' });
+    const whole = await made.token('whole', { role: 'viewer', namespace: 'web' });
+    /** `after` of web/hello, however it is read. */
+    const orders = async (by: string): Promise<Json[]> => {
+      const get = async (path: string): Promise<Json> => (await call('GET', path, { token: by })).body;
+      const lists = await Promise.all(
+        ['', '?limit=10', '?selector=app'].map((q) => get(`/k8s/workloads${q}`)),
+      );
+      const rows = lists.map((list: Json[]) => list.find(({ id }) => id === hello));
+      return [...rows, await get(`/k8s/workloads/${hello}`)].map(({ after }) => after);
+    };
+    const workloads = ['plain', 'nowhere'];
+    expect(await orders(token)).toEqual(Array.from({ length: 4 }, () => ({ workloads, faults: [] })));
+    const faults = [
+      'there is no workload nowhere in its namespace',
+      expect.stringMatching(/hello, plain, hello$/),
+    ];
+    expect(await orders(whole)).toEqual(Array.from({ length: 4 }, () => ({ workloads, faults })));
+
+    const stream = await sse(made.front.port, '/k8s/events', { Authorization: `Bearer ${token}` });
+    double.fault(({ method, path }) => method === 'PATCH' && path.endsWith('/plain'), {
+      kind: 'status',
+      status: 403,
+    });
+    const woken = await call('POST', `/k8s/workloads/${hello}/wake`, { token });
+    expect(woken).toMatchObject({ status: 200, body: { replicas: 3 } });
+    await eventually(() => stream.frames.some(({ event }) => event === 'workload.waking'));
+    const failed = async (by: string): Promise<Json[]> =>
+      (await call('GET', '/k8s/events/history?types=workload.failed', { token: by })).body;
+    expect(await failed(whole)).toMatchObject([
+      { workload: 'plain', operation_id: woken.headers['berth-operation'], result: 'cluster_denied' },
+    ]);
+    expect(await failed(token)).toEqual([]);
+    const replayed = await sse(made.front.port, '/k8s/events?after=0', { Authorization: `Bearer ${token}` });
+    await eventually(() => replayed.frames.some(({ event }) => event === 'workload.waking'));
+    const history = await call('GET', '/k8s/events/history', { token });
+    const seen = JSON.stringify([woken.body, stream.frames, replayed.frames, history.body]);
+    expect(seen).toContain('hello');
+    expect(seen).not.toContain('plain');
+  });
+});
+
 describe('an API token', () => {
   it('is shown once, stored as a hash, listed, and named in the audit log as the one who asked', async () => {
     const made = await api();

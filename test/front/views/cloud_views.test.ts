@@ -118,7 +118,7 @@ describe("the front's copies of workloads", () => {
     const stale_since = '1970-01-01T00:00:01.000Z';
     expect(items(views.workloads(null))).toEqual([before[0], { ...before[1], stale_since }]);
     expect(items(views.workloads('c'))).toEqual(items(views.workloads(null)));
-    expect(JSON.parse(views.workload('b') ?? '')).toMatchObject({ stale_since });
+    expect(JSON.parse(views.workload('b', null) ?? '')).toMatchObject({ stale_since });
     views.setStaleSince(['a', 'b'], null);
     expect(items(views.workloads(null))).toEqual(before);
   });

@@ -48,6 +48,7 @@ async function pagesOf(made: CloudViews, filter: WorkloadSelection, limit: numbe
       filter,
       limit,
       token === null ? null : readPageToken(token),
+      null,
     );
     pages.push(idsOf(json));
     token = next;
@@ -87,23 +88,26 @@ describe('pages of workloads', () => {
 
   it('continue at their place when workloads are added and removed meanwhile', async () => {
     const { views: made } = views(50);
-    const first = await workloadPage(made, ALL_WORKLOADS, 10, null);
+    const first = await workloadPage(made, ALL_WORKLOADS, 10, null, null);
     const seen = idsOf(first.json);
     const after = readPageToken(first.next ?? '');
     // The last one of the page is what the token names.
     made.removeWorkloads(seen.slice(-3));
     const [last] = seen.slice(-1);
-    const rest = idsOf((await workloadPage(made, ALL_WORKLOADS, 1_000, after)).json);
+    const rest = idsOf((await workloadPage(made, ALL_WORKLOADS, 1_000, after, null)).json);
     expect(rest).toHaveLength(40);
     expect(rest).not.toContain(last);
     expect(new Set([...seen, ...rest]).size).toBe(50);
   });
 
   it('do not exist for an empty list', async () => {
-    expect(await workloadPage(new CloudViews(), ALL_WORKLOADS, 10, null)).toEqual({ json: '[]', next: null });
+    expect(await workloadPage(new CloudViews(), ALL_WORKLOADS, 10, null, null)).toEqual({
+      json: '[]',
+      next: null,
+    });
     const { views: made } = views(10);
     const nowhere = { ...ALL_WORKLOADS, namespaces: ['nowhere'] };
-    expect(await workloadPage(made, nowhere, 10, null)).toEqual({ json: '[]', next: null });
+    expect(await workloadPage(made, nowhere, 10, null, null)).toEqual({ json: '[]', next: null });
   });
 
   it('refuse any invalid token with invalid_spec', () => {
@@ -128,7 +132,7 @@ describe('pages of workloads', () => {
 describe('a long list that is sent in parts', () => {
   it.each([0, 1, 1_023, 1_024, 5_000])('of %d workloads is the whole list', (count) => {
     const { views: made } = views(count);
-    const parts = [...arrayParts(workloadSlices(made, ALL_WORKLOADS))];
+    const parts = [...arrayParts(workloadSlices(made, ALL_WORKLOADS), null)];
     expect(JSON.parse(parts.join(''))).toEqual(JSON.parse(made.workloads(null).toString()));
     expect(parts.length).toBeGreaterThan(count / 1_024);
   });

@@ -18,10 +18,11 @@ type ListRequest = Parameters<HandlersOf<typeof workloads>['list']>[0];
 
 /** Answers with one page; the header Link names the next one. */
 async function sendPage(request: ListRequest, selection: WorkloadSelection): Promise<Uint8Array> {
-  const { query } = request;
+  const { query, principal } = request;
   const limit = query.limit ?? CLOUD.maxPage;
   const after = query.continue === null ? null : readPageToken(query.continue);
-  const { json, next } = await workloadPage(request.app.cloud.views, selection, limit, after);
+  const { views } = request.app.cloud;
+  const { json, next } = await workloadPage(views, selection, limit, after, narrowed(principal));
   if (next !== null)
     request.headers = withNextPage(request.headers, workloads.list.path, { ...query, limit }, next);
   return Buffer.from(json);
@@ -59,11 +60,11 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
     const isPlain = namespace === null && state === null && selector === null && !viewer;
     return isPlain && views.workloadCount(clusterId) <= CLOUD.maxWholeList
       ? views.workloads(clusterId)
-      : new AnswerParts(arrayParts(workloadSlices(views, selection)));
+      : new AnswerParts(arrayParts(workloadSlices(views, selection), viewer));
   },
 
-  read: ({ cloud }, id) => {
-    const json = cloud.views.workload(id);
+  read: ({ cloud }, id, _query, _reach, principal) => {
+    const json = cloud.views.workload(id, narrowed(principal));
     return json === null ? null : Buffer.from(json);
   },
 
