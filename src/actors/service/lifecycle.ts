@@ -185,11 +185,11 @@ export class ServiceLifecycle {
   /** Records the end of the process, and decides what follows. */
   finish(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
     const { context, isRelaunched, session } = this.options;
-    const { late, stopped, fault } = how;
-    const why = { stopped, fault, timedOut: late !== null, relaunched: isRelaunched(run) };
+    const { late, stopped, stop, fault } = how;
+    const relaunched = isRelaunched(run);
+    const why = { stopped, whole: stop !== null, fault, timedOut: late !== null, relaunched };
     const ended = this.restarts.afterEnd({ run, outcome, ...why }, context.clock.now());
-    const isAsleep = session.onEnded(run, outcome, stopped);
-    const { end, backoff } = isAsleep ? asleepEnd(ended.end) : ended;
+    const { end, backoff } = session.onEnded(run, outcome, stopped) ? asleepEnd(ended.end) : ended;
     this.lastEnd.value = end;
     const state: In<'ended'> = { phase: 'ended', run, end, how, backoff, recording: null };
     this.become(state);

@@ -76,6 +76,8 @@ export interface EndedRun {
   outcome: RunOutcome;
   /** The end was requested. */
   stopped: boolean;
+  /** A stop has ended the whole process tree. What is left of others is ended before the next start. */
+  whole: boolean;
   /** The run was stopped because it was not ready in time. */
   timedOut: boolean;
   /** Why it was stopped, if no client asked for it. */
@@ -86,7 +88,7 @@ export interface EndedRun {
 
 /** The record of an end, and the restart that follows it. */
 export function classifyEnd(
-  { run, attempt, times, outcome, stopped, timedOut, fault, relaunched }: EndedRun,
+  { run, attempt, times, outcome, stopped, whole, timedOut, fault, relaunched }: EndedRun,
   rule: CompleteRestartRule,
   now: number,
 ): { end: LastEnd; backoff: Backoff | null } {
@@ -110,7 +112,7 @@ export function classifyEnd(
     exitUnknown,
     at,
   };
-  if (stopped || isReboot) end.whole = true;
+  if (whole || isReboot) end.whole = true;
   if (isCompleted) end.completed = { ms: Math.max(0, at - run.startedAt), content: task.content };
   if (task?.slot !== undefined) end.slot = task.slot;
   if (cause !== null) end.cause = cause;

@@ -317,6 +317,23 @@ describe('a process host that is unavailable', () => {
     expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.stopped']);
   });
 
+  it('loses a stop when it is killed, and what the run has left behind is ended before the next start', async () => {
+    const world = await begun({});
+    await running(world);
+    const [first] = world.host.spawns;
+    // It hangs, and does not get the request.
+    world.cut();
+    const restarted = code(world.ref.ask('restart', { timeoutMs: null, graceMs: null }));
+    world.host.exit(1);
+    world.host.leftBehind = 3;
+    expect(await restarted).toBe('daemon_busy');
+    world.join();
+    await world.advance(1_000);
+    await running(world);
+    expect(world.host.stops.map(({ run }) => run)).toEqual([first?.run]);
+    expect(world.host.leftBehind).toBe(0);
+  });
+
   it('loses a stop when it is killed, and the stop is requested again', async () => {
     const world = await begun({});
     await running(world);

@@ -67,6 +67,7 @@ describe('the end of a run', () => {
     times: [],
     outcome: OUTCOME,
     stopped: true,
+    whole: true,
     timedOut: false,
     fault: null,
     relaunched: false,
@@ -79,6 +80,12 @@ describe('the end of a run', () => {
       expect(backoff).toMatchObject({ attempt: 1 });
     }
     expect(classifyEnd(ENDED, ALWAYS, 500)).toMatchObject({ end: { status: 'stopped' }, backoff: null });
+  });
+
+  it('by itself while a stop was asked for says nothing about the processes that it has left behind', () => {
+    const { end } = classifyEnd({ ...ENDED, whole: false }, ALWAYS, 500);
+    expect(end).toMatchObject({ status: 'stopped' });
+    expect(end.whole).toBeUndefined();
   });
 
   it('at the memory limit of its cgroup is a crash with that cause', () => {
