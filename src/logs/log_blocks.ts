@@ -212,6 +212,12 @@ export function marksAtEnd(pair: LogFilePair): PlacedMark[] {
   return marks;
 }
 
+/** The marks at the beginning of `pair` that the pair before has. */
+export function marksBefore(files: LogFiles, pair: LogFilePair): PlacedMark[] {
+  const earlier = files.pairBefore(pair.start);
+  return earlier && endOf(earlier) === pair.start ? marksAtEnd(earlier) : [];
+}
+
 /** How many records to read at once. */
 const RECORDS_AT_ONCE = 1_024;
 

@@ -5,11 +5,10 @@ import { KIB, LOGS } from '../settings/limits.ts';
 import { LinesAround, linesBefore } from './lines_around.ts';
 import {
   describeBlock,
-  endOf,
   type LogBlock,
   LogFiles,
   type LogSpan,
-  marksAtEnd,
+  marksBefore,
   type PlacedMark,
   readBytes,
   timeFrom,
@@ -169,8 +168,7 @@ export class LogReading {
     const end = start + block.bytes.length;
     this.isAtEnd = end >= this.files.end || block.bytes.length === 0;
     const marks = block.marks.filter(({ offset }) => offset < end || this.isAtEnd);
-    const earlier = start === pair.start ? this.files.pairBefore(start) : undefined;
-    if (earlier && endOf(earlier) === start) marks.unshift(...marksAtEnd(earlier));
+    if (start === pair.start) marks.unshift(...marksBefore(this.files, pair));
     // Skips the marks that an earlier reader has already read.
     marks.splice(0, Math.min(this.marks, marks.filter(({ offset }) => offset === start).length));
     for (const span of block.spans) this.readSpan(block, span, marks);

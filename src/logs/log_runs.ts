@@ -1,6 +1,8 @@
 // Finds runs in the index of a log.
 import { decodeIndexRecord, decodeRunMark, RECORD_BYTES } from './format.ts';
-import { LogFiles, recordsBackwards } from './log_blocks.ts';
+import { describeBlock, LogFiles, marksBefore, recordsBackwards } from './log_blocks.ts';
+
+const NO_BYTES = Buffer.alloc(0);
 
 /** The run of a mark or of output; null: the record is neither. */
 function runOfRecord(records: Buffer, at: number): string | null {
@@ -26,6 +28,18 @@ export function findRun(folder: string, choice: string): string | null {
   } finally {
     files.close();
   }
+}
+
+/** The number of marks of other runs at `offset` before the first one of the run `id`, which begins there. */
+export function marksBeforeRun(files: LogFiles, offset: number, id: string): number {
+  const pair = files.pairFrom(offset);
+  if (!pair) return 0;
+  const { marks } = describeBlock(pair, offset, NO_BYTES);
+  const all = offset === pair.start ? [...marksBefore(files, pair), ...marks] : marks;
+  return Math.max(
+    0,
+    all.findIndex(({ run }) => run === id),
+  );
 }
 
 /** After this many records of other runs, the run is assumed to begin there. */

@@ -8,7 +8,7 @@ import { entryJson } from './log_entry_json.ts';
 import { compileFilter, type LogFilter } from './log_filter.ts';
 import { placesCursor } from './log_places.ts';
 import { LogReading } from './log_reading.ts';
-import { findRun, startOfRun } from './log_runs.ts';
+import { findRun, marksBeforeRun, startOfRun } from './log_runs.ts';
 import { LogScan } from './log_scan.ts';
 
 /** The block size for searching backwards for the last lines of a log. */
@@ -51,7 +51,18 @@ function placeOfLast(folder: string, filter: LogFilter, run: string | null, line
   } finally {
     scan.close();
   }
-  return first === null ? end : placeAt(first, filter);
+  return first === null ? end : placeOfRun(folder, filter, run, first);
+}
+
+/** The position at `offset`; of a run, after the marks of others that come before it there. */
+function placeOfRun(folder: string, filter: LogFilter, run: string | null, offset: number): LogPlace {
+  if (run === null) return placeAt(offset, filter);
+  const files = new LogFiles(folder);
+  try {
+    return { ...placeAt(offset, filter), marks: marksBeforeRun(files, offset, run) };
+  } finally {
+    files.close();
+  }
 }
 
 /** The positions from which logs are read on. Rejects with invalid_spec when the regex is invalid. */
@@ -73,7 +84,7 @@ export async function startMergedLogs({
     try {
       const since = spec.since === null ? files.start : offsetAfterTime(files, files.end, spec.since - 1);
       const begin = id === null ? 0 : startOfRun(files, id);
-      return { name, run: only, place: placeAt(Math.max(since, begin), filter) };
+      return { name, run: only, place: placeOfRun(path, filter, id, Math.max(since, begin)) };
     } finally {
       files.close();
     }

@@ -145,6 +145,31 @@ describe('a stream of many logs', () => {
     expect(await textsFrom(null)).toHaveLength(30);
   });
 
+  test('of the last run begins with its own mark, also in a file that has just been begun', async () => {
+    const runs = ['00000000000000a1', '00000000000000a2', '00000000000000a3'];
+    for (const maxBytes of [1, 10_000]) {
+      const name = `web-${maxBytes}`;
+      const writer = new LogWriter(join(folder, name), { maxBytes, keep: 100 }, () => 1_000_000);
+      for (const run of runs) {
+        const mark = { time: 1_000_000, run, pid: 7, exitCode: null, signal: null };
+        writer.appendMark({ ...mark, event: 'started' }, false);
+        writer.append(1, run, Buffer.from(`line of ${run.slice(-2)}\n`));
+        writer.appendMark({ ...mark, event: 'ended' }, false);
+      }
+      for (const lines of [null, 1, 100]) {
+        const filter = EVERY_LINE;
+        const starts = await startMergedLogs({ folder, names: [name], filter, run: 'last', lines });
+        const reader = new Reader(starts.map(({ place }) => [name, place]));
+        await reader.read();
+        expect(reader.rows.map(({ text, event }) => text ?? event)).toEqual([
+          'started',
+          'line of a3',
+          'ended',
+        ]);
+      }
+    }
+  });
+
   test('has every entry once, wherever it is resumed, while logs grow and rotate', async () => {
     const seed = Date.now();
     const below = random(seed);
