@@ -6,7 +6,7 @@ import type { EventRecord } from './events.ts';
 export interface StoredNotice {
   /** Identifies it to its receiver, even when it is sent again. */
   id: string;
-  /** A hash of the rule: a changed rule counts as another one. */
+  /** The id of its rule. */
   rule: string;
   /** At most one notice a minute is sent per key. */
   key: string;
@@ -15,6 +15,14 @@ export interface StoredNotice {
   count: number;
   /** Epoch milliseconds. It is sent only if nothing else happens to its subject until then. */
   heldUntil: number;
+}
+
+/** What a changed rule is recognized by, also by the next daemon. */
+export interface StoredRule {
+  id: string;
+  /** Hashes: the address of a webhook or a topic is as secret as its key. */
+  when: string;
+  address: string;
 }
 
 /** What the receiver of a notice gets. */
@@ -31,6 +39,9 @@ export interface NoticeMessage {
   text: string;
 }
 
+/** The target under which the dropped notices of removed rules are counted. */
+export const REMOVED_RULES = 'removed rules';
+
 /** The state of one target. */
 export interface NoticeTargetStatus {
   /** The target without its secret parts. */
@@ -39,7 +50,7 @@ export interface NoticeTargetStatus {
   delivered: number;
   /** Failed attempts. */
   failed: number;
-  /** Notices given up, because they were too old or too many. */
+  /** Notices given up, because they were too old or too many, or their rule was removed. */
   dropped: number;
   /** Why the last attempt failed; null if it did not. */
   error: string | null;

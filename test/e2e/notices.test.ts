@@ -23,7 +23,9 @@ interface Got {
 }
 
 /** A receiver that answers with what `answer` says; null: with nothing, ever. */
-async function receiver(answer: (count: number) => number | null): Promise<{ url: string; got: Got[] }> {
+async function receiver(
+  answer: (count: number, request: http.IncomingMessage, body: string) => number | null,
+): Promise<{ url: string; got: Got[] }> {
   const got: Got[] = [];
   const server = http.createServer((request, response) => {
     let body = '';
@@ -32,7 +34,7 @@ async function receiver(answer: (count: number) => number | null): Promise<{ url
     });
     request.on('end', () => {
       got.push({ headers: request.headers, body });
-      const status = answer(got.length);
+      const status = answer(got.length, request, body);
       if (status !== null) response.writeHead(status, { location: '/elsewhere' }).end('x'.repeat(100_000));
     });
   });
@@ -122,6 +124,67 @@ to = { webhook = "${late.url}", secret = "${SECRET}" }
   await eventually(() => next.stderr().includes('were read again'));
   expect((await next.request('GET', '/v1/system')).body.notices).toEqual([]);
 });
+
+const ruleOf = (url: string, secret = SECRET, names = 'web'): string =>
+  `[[notify]]\nwhen = { types = ["service.crashed"], names = ["${names}"] }
+to = { webhook = "${url}", secret = "${secret}" }\n`;
+
+/** Gives the daemon another configuration by a signal, or by a restart. Returns the daemon that has it. */
+async function reconfigure(daemon: Daemon, how: 'reload' | 'restart', rules: string): Promise<Daemon> {
+  if (how === 'reload') {
+    writeFileSync(daemon.configFile, `port = 0\n[gateway]\nport = 0\n${rules}`);
+    daemon.signal('SIGHUP');
+    return daemon;
+  }
+  daemon.signal('SIGTERM');
+  await daemon.exited;
+  return await startDaemon({ stateDir: daemon.stateDir, config: rules });
+}
+
+it.each<[what: string, how: 'reload' | 'restart', wrong: (url: string) => string]>([
+  ['secret', 'reload', (url) => ruleOf(url, 'wrong')],
+  ['secret', 'restart', (url) => ruleOf(url, 'wrong')],
+  ['URL', 'reload', (url) => ruleOf(`${url}/wrong`)],
+  ['URL', 'restart', (url) => ruleOf(`${url}/wrong`)],
+  ['names', 'restart', (url) => ruleOf(url, 'wrong', 'w*')],
+])('a waiting notice is delivered once its rule has the right %s (%s)', async (_what, how, wrong) => {
+  const isRight = ({ url, headers }: http.IncomingMessage, body: string): boolean => {
+    const [, time, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers['berth-signature'])) ?? [];
+    return url === '/' && mac === createHmac('sha256', SECRET).update(`${time}.${body}`).digest('hex');
+  };
+  const target = await receiver((_count, request, body) => (isRight(request, body) ? 200 : 401));
+  const daemon = await daemonOf({ config: wrong(target.url) });
+  await crash(daemon, 'web');
+  await eventually(() => target.got.length > 0);
+  const next = await reconfigure(daemon, how, ruleOf(target.url));
+  const [status] = await eventually(async () => {
+    const { notices } = (await next.request('GET', '/v1/system')).body;
+    return notices[0]?.delivered === 1 && notices;
+  });
+  expect(status).toMatchObject({ pending: 0, dropped: 0, error: null });
+  expect(new Set(parsed(target.got).map(({ id }) => id)).size).toBe(1);
+});
+
+it.each<'reload' | 'restart'>(['reload', 'restart'])(
+  'a waiting notice is dropped, counted and reported when its rule is removed (%s)',
+  async (how) => {
+    const target = await receiver(() => 401);
+    const daemon = await daemonOf({ config: ruleOf(target.url) });
+    await crash(daemon, 'web');
+    await eventually(() => target.got.length > 0);
+    const next = await reconfigure(daemon, how, '');
+    const notices = await eventually(async () => {
+      const { body } = await next.request('GET', '/v1/system');
+      return body.notices[0]?.target === 'removed rules' && body.notices;
+    });
+    expect(notices).toMatchObject([{ target: 'removed rules', pending: 0, dropped: 1 }]);
+    await eventually(() => next.stderr().includes('notices: dropped because their rule was removed: 1'));
+    const last = await reconfigure(next, 'restart', ruleOf(target.url));
+    expect((await last.request('GET', '/v1/system')).body.notices).toMatchObject([
+      { pending: 0, dropped: 0 },
+    ]);
+  },
+);
 
 it.each([
   ['to = { webhook = "ftp://SECRETHOST/x", secret = "s" }', 'notify[0].to.webhook must be a URL'],

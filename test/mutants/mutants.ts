@@ -764,6 +764,16 @@ export const MUTANTS: readonly Mutant[] = [
       AUDIT,
     ],
   ]),
+  ...area('notices', [
+    [
+      'corrected-rule',
+      'notices that wait are lost when their rule is corrected while no daemon runs',
+      'src/actors/notices/notices.ts',
+      'put(MARK, [...rules]);',
+      'put(MARK, []);',
+      ['test/e2e/notices.test.ts'],
+    ],
+  ]),
   ...area('storage', [
     [
       'journal-synced',

@@ -1,6 +1,6 @@
 // The undelivered notices of one rule, and the state of its target. Pure except for the clock it is given:
 // the actor stores and sends.
-import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { EventRecord } from '../../protocol/events.ts';
 import type { NoticeTargetStatus, StoredNotice } from '../../protocol/notices.ts';
 import { NOTICE } from '../../settings/limits.ts';
@@ -24,8 +24,8 @@ export interface QueueChange {
 }
 
 export class NoticeQueue {
-  readonly rule: NoticeRule;
   readonly id: string;
+  rule: NoticeRule;
   readonly counts: Pick<NoticeTargetStatus, 'delivered' | 'failed' | 'dropped' | 'error'> = {
     delivered: 0,
     failed: 0,
@@ -39,9 +39,9 @@ export class NoticeQueue {
   private failures = 0;
   private retryAt = 0;
 
-  constructor(rule: NoticeRule) {
+  constructor(id: string, rule: NoticeRule) {
+    this.id = id;
     this.rule = rule;
-    this.id = createHash('sha256').update(JSON.stringify(rule)).digest('hex').slice(0, 12);
   }
 
   get status(): NoticeTargetStatus {
@@ -52,6 +52,22 @@ export class NoticeQueue {
   /** Restores a notice that an earlier daemon or incarnation has stored. */
   restore(notice: StoredNotice): void {
     this.waiting.set(notice.id, notice);
+  }
+
+  /** Sets the rule. A new version of it is tried without delay. */
+  change(rule: NoticeRule): void {
+    if (isDeepStrictEqual(rule, this.rule)) return;
+    this.rule = rule;
+    this.counts.error = null;
+    this.failures = 0;
+    this.retryAt = 0;
+  }
+
+  /** Returns the ids of the waiting notices and forgets them. The one in flight is not among them. */
+  drain(): string[] {
+    const ids = [...this.waiting.keys()];
+    this.waiting.clear();
+    return ids;
   }
 
   /** Handles an event, which may create a notice, join a waiting one, or cancel a held one. */

@@ -1,17 +1,25 @@
-// State: the queue of each rule. Rebuilt from: the store, and the journal's events after the last one that
-// the store has notices of.
+// State: the queue of each rule. Rebuilt from: the rules and notices in the store, and the journal's events
+// after the last one that the store has notices of.
 //
 // A notice and the mark of its event form one commit, and a notice is removed once delivered. So a notice
 // that a killed daemon may have sent is sent again under the same id, and none is lost.
+import { isDeepStrictEqual } from 'node:util';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { EVENT_TYPES, type EventRecord } from '../../protocol/events.ts';
-import type { NoticesProtocol, NoticeTest, StoredNotice } from '../../protocol/notices.ts';
-import { actor, type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import {
+  type NoticesProtocol,
+  type NoticeTest,
+  REMOVED_RULES,
+  type StoredNotice,
+  type StoredRule,
+} from '../../protocol/notices.ts';
+import { actor, type Context, type Failure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { NOTICE } from '../../settings/limits.ts';
 import { matchesPattern, type NoticeRule, targetLabel } from '../../settings/notify.ts';
 import { NoticeQueue } from './notice_queue.ts';
 import { messageOf, testMessage } from './notice_text.ts';
+import { recognize } from './rule_identity.ts';
 
 export interface NoticesConfig {
   store: Pick<Store, 'table'>;
@@ -30,6 +38,9 @@ class Notices {
   private readonly context: Context;
   private readonly config: NoticesConfig;
   private queues: NoticeQueue[] = [];
+  /** What each rule is recognized by when the rules change. */
+  private known: readonly StoredRule[];
+  private droppedWithRules = 0;
   /** The last event that was handled; null: events are not followed. */
   private taken: number | null = null;
   private cancelTimer = (): void => {};
@@ -38,19 +49,37 @@ class Notices {
   constructor(context: Context, config: NoticesConfig) {
     this.context = context;
     this.config = config;
+    this.known = config.store.table('rules').get(MARK) ?? [];
   }
 
-  setRules(rules: readonly NoticeRule[]): null {
-    const known = new Map(this.queues.map((queue) => [queue.id, queue]));
-    const queues = rules.map((rule) => new NoticeQueue(rule)).map((queue) => known.get(queue.id) ?? queue);
-    this.queues = [...new Map(queues.map((queue) => [queue.id, queue])).values()];
+  /** Takes over the notices that an earlier daemon or incarnation has stored. */
+  start(rules: readonly NoticeRule[]): void {
+    const rows = this.config.store.table('notices').all();
+    this.setRules(
+      rules,
+      rows.map(([, notice]) => notice),
+    );
+  }
+
+  /** Replaces the rules. The notices of a changed rule keep waiting, those of a removed one are dropped. */
+  setRules(rules: readonly NoticeRule[], stored: readonly StoredNotice[] = []): null {
+    const before = this.queues;
+    const distinct = [...new Map(rules.map((rule) => [JSON.stringify(rule), rule])).values()];
+    const known = recognize(this.known, distinct);
+    this.queues = known.map(({ id, rule }) => {
+      const queue = before.find((one) => one.id === id) ?? new NoticeQueue(id, rule);
+      queue.change(rule);
+      return queue;
+    });
+    this.keepRules(known.map(({ rule, ...one }) => one));
     this.reportMistakes(rules);
-    const fresh = new Map(this.queues.filter(({ id }) => !known.has(id)).map((queue) => [queue.id, queue]));
-    const rows = this.config.store.table('notices');
-    for (const [id, notice] of rows.all()) {
-      if (!known.has(notice.rule) && !fresh.has(notice.rule)) this.inBackground(this.save([], [id], null));
-      fresh.get(notice.rule)?.restore(notice);
-    }
+    const orphans = stored.filter((notice) => {
+      const queue = this.queues.find(({ id }) => id === notice.rule);
+      queue?.restore(notice);
+      return !queue;
+    });
+    const removed = before.filter((queue) => !this.queues.includes(queue));
+    this.drop([...orphans.map(({ id }) => id), ...removed.flatMap((queue) => queue.drain())]);
     if (this.queues.length > 0) this.inBackground(this.readOn());
     else this.forget();
     this.plan();
@@ -92,7 +121,10 @@ class Notices {
   }
 
   status() {
-    return { targets: this.queues.map(({ status }) => status) };
+    const targets = this.queues.map((queue) => queue.status);
+    const dropped = this.droppedWithRules;
+    const removed = { target: REMOVED_RULES, pending: 0, delivered: 0, failed: 0, dropped, error: null };
+    return { targets: dropped === 0 ? targets : [...targets, removed] };
   }
 
   /** Handles the journal's events after the last one handled, and subscribes to all that follow. */
@@ -146,10 +178,7 @@ class Notices {
       ...gone.map((id) => rows.remove(id)),
       ...(mark === null ? [] : [store.table('positions').put(MARK, mark)]),
     ];
-    await tolerateFailure(Promise.all(changes), ({ message }) => {
-      this.config.report(`notices: not kept for a restart: ${message}`);
-      return [];
-    });
+    await tolerateFailure(Promise.all(changes), (failure) => this.reportUnkept(failure));
   }
 
   /** Sends what is due, and sets the timer for what is due next. */
@@ -176,8 +205,30 @@ class Notices {
     // The interrupted notice is still on disk; the next daemon sends it.
     if (signal.aborted) return;
     const isDone = queue.settle(error, this.context.clock.now());
+    if (!isDone && !this.queues.includes(queue)) this.drop([notice.id]);
     if (isDone) await this.save([], [notice.id], null);
     this.plan();
+  }
+
+  /** Stores the rules, so that the next daemon recognizes them. */
+  private keepRules(rules: readonly StoredRule[]): void {
+    const isSame = isDeepStrictEqual(rules, this.known);
+    this.known = rules;
+    if (isSame) return;
+    const kept = this.config.store.table('rules').put(MARK, [...rules]);
+    this.inBackground(tolerateFailure(kept, (failure) => this.reportUnkept(failure)));
+  }
+
+  /** Gives up notices whose rule was removed. */
+  private drop(ids: readonly string[]): void {
+    if (ids.length === 0) return;
+    this.droppedWithRules += ids.length;
+    this.config.report(`notices: dropped because their rule was removed: ${ids.length}`);
+    this.inBackground(this.save([], ids, null));
+  }
+
+  private reportUnkept({ message }: Failure): void {
+    this.config.report(`notices: not kept for a restart: ${message}`);
   }
 
   private reportMistakes(rules: readonly NoticeRule[]): void {
@@ -196,8 +247,7 @@ class Notices {
 /** Sends notices of events: docs/reference.md "Notices". Costs nothing without rules. */
 export const noticesActor = actor<NoticesProtocol, NoticesConfig>('notices', (context, config) => {
   const notices = new Notices(context, config);
-  if (config.rules.length > 0) notices.setRules(config.rules);
-  else notices.forget();
+  notices.start(config.rules);
   return {
     rules: ({ rules }) => {
       // Keeps the rules for the next incarnation.

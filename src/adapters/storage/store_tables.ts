@@ -9,7 +9,7 @@ import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { StoredGrant } from '../../protocol/grants.ts';
 import type { StoredGroupCall } from '../../protocol/groups.ts';
-import type { StoredNotice } from '../../protocol/notices.ts';
+import type { StoredNotice, StoredRule } from '../../protocol/notices.ts';
 import type { StoredPolicy } from '../../protocol/policies.ts';
 import type { StoredToken } from '../../protocol/principals.ts';
 import type { StoredSavings } from '../../protocol/savings.ts';
@@ -35,6 +35,8 @@ export interface StoreTables {
   schedules: StoredSchedule;
   /** Notices that are not delivered yet, by id. */
   notices: StoredNotice;
+  /** One row, `notices`: the rules of notices. */
+  rules: StoredRule[];
   /** One row, `notices`: the last event that `notices` has a notice of. */
   positions: number;
   /** Secrets of this state directory. */
@@ -81,6 +83,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   restarts: { isText: true, isEssential: true },
   schedules: { isText: true, isEssential: true },
   notices: { isText: true, isEssential: true },
+  rules: { isText: true, isEssential: true },
   positions: { isText: true, isEssential: true },
   keys: { isText: false, isEssential: false },
   marks: { isText: true, isEssential: true },

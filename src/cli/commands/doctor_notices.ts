@@ -1,13 +1,14 @@
 // The findings of `berth doctor` about the targets of notices: docs/reference.md "Notices".
 import type { Client } from '../../client/create_client.ts';
 import { isBerthError } from '../../client/errors.ts';
+import { REMOVED_RULES } from '../../protocol/notices.ts';
 import type { DoctorFinding } from './doctor_finding.ts';
 
 /** The targets; none if the daemon does not answer, which another check reports. */
 async function targetsOf(client: Client) {
   try {
     // A daemon of an earlier version has no notices.
-    return (await client.system()).notices ?? [];
+    return ((await client.system()).notices ?? []).filter(({ target }) => target !== REMOVED_RULES);
   } catch (error) {
     if (isBerthError(error)) return [];
     throw error;

@@ -18,7 +18,10 @@ const event = (id: number, type: EventType, at: number, fields: object = {}): Ev
 
 describe('a queue of notices', () => {
   it('accepts the events that the rule names, and no others', () => {
-    const queue = new NoticeQueue(rule({ types: ['service.c*', 'agent.state.blocked'], names: ['w*b'] }));
+    const queue = new NoticeQueue(
+      'a',
+      rule({ types: ['service.c*', 'agent.state.blocked'], names: ['w*b'] }),
+    );
     expect(queue.take(event(1, 'service.crashed', 0)).put).toHaveLength(1);
     expect(queue.take(event(2, 'service.started', 0)).put).toEqual([]);
     expect(queue.take(event(3, 'agent.state', 0, { state: 'idle' })).put).toEqual([]);
@@ -27,7 +30,7 @@ describe('a queue of notices', () => {
   });
 
   it('sends one notice a minute for each key, with the events added meanwhile', () => {
-    const queue = new NoticeQueue(rule());
+    const queue = new NoticeQueue('a', rule());
     queue.take(event(1, 'service.crashed', 0));
     expect(must(queue.next(0)).count).toBe(1);
     queue.take(event(2, 'service.crashed', 1_000));
@@ -43,7 +46,7 @@ describe('a queue of notices', () => {
   });
 
   it('holds a notice until nothing else has happened for the configured time', () => {
-    const queue = new NoticeQueue(rule({ forMs: 10_000 }));
+    const queue = new NoticeQueue('a', rule({ forMs: 10_000 }));
     const [held] = queue.take(event(1, 'service.crashed', 0)).put;
     expect(queue.next(9_999)).toBeNull();
     expect(queue.take(event(2, 'service.started', 5_000)).removed).toEqual([must(held).id]);
@@ -55,7 +58,7 @@ describe('a queue of notices', () => {
   });
 
   it('retries at growing intervals, under the same id, and gives up after a day', () => {
-    const queue = new NoticeQueue(rule());
+    const queue = new NoticeQueue('a', rule());
     queue.take(event(1, 'service.crashed', 0));
     const { id } = must(queue.next(0));
     expect(queue.settle('it answers 500', 0)).toBe(false);
@@ -70,9 +73,9 @@ describe('a queue of notices', () => {
   });
 
   it('accepts an event of the journal once, and holds a limited number of notices', () => {
-    const queue = new NoticeQueue(rule());
+    const queue = new NoticeQueue('a', rule());
     const [first] = queue.take(event(1, 'service.crashed', 0)).put;
-    const again = new NoticeQueue(rule());
+    const again = new NoticeQueue('a', rule());
     again.restore(must(first));
     expect(again.take(event(1, 'service.crashed', 0)).put).toEqual([]);
     for (let id = 2; id < 700; id += 1) again.take({ ...event(id, 'service.crashed', 0), name: `web${id}` });
