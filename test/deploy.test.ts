@@ -94,6 +94,12 @@ describe('the chart', () => {
     expect(values.resources).toEqual(server.resources);
   });
 
+  it('names the role that the token of its ServiceMonitor needs', () => {
+    const [, comment = ''] = /((?:^#.*\n)+)serviceMonitor:$/m.exec(read('chart/values.yaml')) ?? [];
+    expect(comment).toContain('viewer of all clusters');
+    expect(comment).toContain('`berth k8s tokens create prometheus --role viewer`');
+  });
+
   it('uses every value that it documents, and no other', () => {
     const used = new Set(
       templates.flatMap((text) => [...text.matchAll(/\.Values\.([\w.]+)/g)].map(([, path = '']) => path)),

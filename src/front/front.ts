@@ -381,7 +381,8 @@ class HttpFront implements Front {
       port,
       keys,
       cloudKeys: cloudOnly || !cloud?.ownListener ? cloudKeys : null,
-      principals: this.app.cloud.views.principals,
+      views: this.app.cloud.views,
+      forwarder: this.forwarder,
       cloudOnly,
       ...this.callers,
     });

@@ -276,6 +276,8 @@ export const FORWARDING = {
   idleMs: 5_000,
   /** For a connection to it. */
   connectTimeoutMs: 2_000,
+  /** For its verdict on a token. */
+  verdictTimeoutMs: 5_000,
 } as const;
 
 /** The relay, which carries connections to workloads for other machines: docs/reference.md "Relay". */

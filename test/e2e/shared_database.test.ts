@@ -236,6 +236,29 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect(await may(third), 'revoked for the next one too').toEqual([401, 401]);
   });
 
+  it('answer each with its own metrics, also to an API token', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    const second = await startServer(team);
+    const { token } = (await ask(second, 'POST', '/k8s/tokens', { name: 'prometheus' })).body;
+    const read = async (server: Daemon, given: string) => {
+      const headers = { Authorization: `Bearer ${given}` };
+      const { status, text } = await server.request('GET', '/metrics', undefined, headers);
+      return status === 200 ? /^berth_start_time_seconds .*$/m.exec(text)?.[0] : status;
+    };
+    for (const server of [first, second]) expect(await read(server, token), 'without a grant').toBe(403);
+    await ask(second, 'POST', '/k8s/grants', { token: 'prometheus', role: 'viewer' });
+    const own = [await read(first, 'cloud'), await read(second, 'cloud')];
+    expect(new Set(own).size).toBe(2);
+    expect([await read(first, token), await read(second, token)]).toEqual(own);
+    first.signal('SIGKILL');
+    await untilHeld(second);
+    expect(await read(second, token)).toBe(own[1]);
+    const third = await startServer(team);
+    await ask(third, 'DELETE', '/k8s/tokens/prometheus');
+    for (const server of [second, third]) expect(await read(server, token)).toBe(401);
+  });
+
   it('refuse changes of a suspended lease holder when it continues: it has lost the lease, and stands by', async () => {
     const team = await newTeam();
     const first = await startServer(team);

@@ -486,6 +486,14 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   ...area('front', [
     [
+      'earlier-tokens',
+      'a standby accepts API tokens as it knew them when it had the lease',
+      'src/front/api/guard.ts',
+      '    views.assertAvailable();\n',
+      '',
+      ['test/front/api/server_metrics.test.ts'],
+    ],
+    [
       'peer-checked',
       'peers of other machines are let in',
       'src/front/api/guard.ts',

@@ -7,7 +7,8 @@ import type { PlacedWorkload, Principal, Role } from '../../protocol/grants.ts';
 import type { CloudViews } from '../views/cloud_views.ts';
 import type { CloudGate } from './cloud_gate.ts';
 
-const OF_SERVER: CloudRight = { role: 'admin', scope: 'everything' };
+/** Of what is not under /k8s: the metrics of a cloud server itself. They show nobody's data, only counts. */
+const OF_SERVER: CloudRight = { role: 'viewer', scope: 'everything' };
 
 /** `where`: where the role is missing. */
 const refusal = ({ who }: Principal, role: Role, where: string) =>
@@ -76,7 +77,6 @@ export function checkCloudRight(route: Operation, key: string, principal: Princi
     cloud.openSoon();
     throw fail('daemon_busy', 'the cloud part is starting');
   }
-  // Operations on the server as a whole, such as its own metrics.
   const needed = cloudRightOf(route) ?? OF_SERVER;
   assertRight(needed, key, principal, cloud.views);
 }

@@ -4,14 +4,15 @@
 
 import { hostInUrl, isWildcard } from '../../adapters/url_host.ts';
 import { access } from '../../api/access.ts';
-import { isApiTokenForm } from '../../protocol/api_token.ts';
-import { HOST_SIGNATURE } from '../../protocol/cloud_views.ts';
+import { apiTokenId, isApiTokenForm } from '../../protocol/api_token.ts';
+import { HOST_SIGNATURE, PASSED_ON } from '../../protocol/cloud_views.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isAllowedExtension } from '../../protocol/extension_origin.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { isLoopback } from '../../settings/loopback.ts';
+import type { Forwarder } from '../server/forwarding.ts';
 import type { HttpExchange } from '../server/http_server.ts';
-import type { Principals } from '../views/principals.ts';
+import type { CloudViews } from '../views/cloud_views.ts';
 import type { AccessKeys } from './access_keys.ts';
 import { type Caller, USER } from './caller.ts';
 import { isPublicPath } from './public_paths.ts';
@@ -33,8 +34,10 @@ export interface GuardOptions extends AllowedCallers {
   keys: AccessKeys;
   /** The keys of /k8s; null: /k8s is not served here. */
   cloudKeys: AccessKeys | null;
-  /** Looks up API tokens for /k8s. */
-  principals: Principals;
+  /** Has the API tokens for /k8s. */
+  views: Pick<CloudViews, 'principals' | 'assertAvailable'>;
+  /** Asks the Berth that has the clusters, while that is another one. null: nobody is asked. */
+  forwarder?: Pick<Forwarder, 'authorize'> | null;
   /** The cloud listener on its own address: only rules 3 to 5 apply, and only /k8s is served. */
   cloudOnly?: boolean;
 }
@@ -73,6 +76,8 @@ export class Guard {
   private readonly checksPeer: boolean;
   private allowedExtensions: readonly string[] = [];
   private allowedOrigins: ReadonlySet<string> = new Set();
+  /** Requests whose token the Berth with the clusters has accepted for their path. */
+  private readonly authorized = new WeakSet<HttpExchange>();
 
   constructor(options: GuardOptions) {
     this.options = options;
@@ -102,14 +107,28 @@ export class Guard {
   }
 
   /**
-   * Verifies an issuer's token that has not been seen before. Runs before `check`. null: nothing to verify.
-   * Rejects if the issuer does not answer.
+   * Verifies a token that `check` cannot judge alone: any token of the cloud part while another Berth has the
+   * clusters, and an issuer's token that has not been seen before. Runs before `check`. null: nothing to
+   * verify. Rejects if the other Berth refuses the token, or if it or the issuer does not answer.
    */
   verify(exchange: HttpExchange): Promise<void> | null {
-    const { principals, cloudOnly } = this.options;
-    if (!cloudOnly || !principals.verifier || isPublicPath(exchange.path)) return null;
+    const { views, cloudOnly } = this.options;
+    const { principals } = views;
+    if (!cloudOnly || isPublicPath(exchange.path)) return null;
     const given = givenToken(exchange);
-    return principals.isUnverified(given) ? principals.verify(given) : null;
+    return (
+      this.askHolder(exchange, given) ?? (principals.isUnverified(given) ? principals.verify(given) : null)
+    );
+  }
+
+  private askHolder(exchange: HttpExchange, given: string): Promise<void> | null {
+    const { views, cloudKeys, forwarder } = this.options;
+    if (cloudKeys?.accepts(given)) return null;
+    if (apiTokenId(given) === null && !views.principals.isIssuedForm(given)) return null;
+    // Whoever forwards takes this Berth for the one with the clusters. It must not ask in turn.
+    if (exchange.header(PASSED_ON) !== '') return null;
+    const asked = forwarder?.authorize(exchange.path, given);
+    return asked?.then(() => void this.authorized.add(exchange)) ?? null;
   }
 
   check(exchange: HttpExchange): Verdict {
@@ -158,11 +177,13 @@ export class Guard {
     return parts[2] === undefined ? port === 80 : parts[2] === String(port);
   }
 
-  /** Throws daemon_busy while tokens are not known yet. */
+  /** Throws while the tokens are not known, or may be those of earlier: why the cloud part is unavailable. */
   private principalOf(given: string): Caller | null {
-    const { principals, cloudOnly } = this.options;
+    const { views, cloudOnly } = this.options;
+    const { principals } = views;
     const isIssued = cloudOnly === true && principals.isIssuedForm(given);
     if (!isIssued && !isApiTokenForm(given)) return null;
+    views.assertAvailable();
     if (principals.isExpected && !principals.isLoaded)
       throw fail('daemon_busy', 'the cloud part is starting');
     const principal = isIssued ? principals.findUser(given) : principals.find(given);
@@ -181,7 +202,7 @@ export class Guard {
     if (agent) return { kind: 'agent', life: agent };
     if (keys === null || isPublicPath(path) || isPreflight(exchange)) return USER;
     // The cloud's token is always required.
-    if (isCloud) return keys.accepts(given) ? USER : this.principalOf(given);
+    if (isCloud) return keys.accepts(given) || this.authorized.has(exchange) ? USER : this.principalOf(given);
     return keys.callerOf(given);
   }
 }

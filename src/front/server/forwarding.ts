@@ -1,7 +1,9 @@
 // Forwards requests to another Berth unchanged, and its answers back: docs/reference.md "Shared database".
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { PASSED_ON } from '../../protocol/cloud_views.ts';
-import { ERRORS } from '../../protocol/errors.ts';
+import { ERRORS, fail, isErrorCode } from '../../protocol/errors.ts';
+import type { Failure } from '../../runtime/actor.ts';
 import { FORWARDING } from '../../settings/cloud_limits.ts';
 
 /** Where the other Berth listens. */
@@ -110,6 +112,36 @@ export class Forwarder {
     return true;
   }
 
+  /**
+   * Has the other Berth decide whether `token` may read `path`, by a request for it. Rejects with its
+   * refusal, or with daemon_busy if it does not decide. null: there is no other Berth.
+   */
+  authorize(path: string, token: string): Promise<void> | null {
+    const target = this.target();
+    return target && this.askFor(target, path, token);
+  }
+
+  private askFor(target: ForwardTarget, path: string, token: string): Promise<void> {
+    const headers = { Authorization: `Bearer ${token}`, [PASSED_ON]: '1' };
+    const signal = AbortSignal.timeout(FORWARDING.verdictTimeoutMs);
+    const asked = http.get({ ...target, agent: this.agent, path, headers, signal });
+    this.open.add(asked);
+    asked.on('close', () => this.open.delete(asked));
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => reject(fail('daemon_busy', NO_ANSWER));
+      asked.on('error', giveUp).on('response', (answer) => {
+        const { statusCode = 502 } = answer;
+        if (statusCode < 300) {
+          answer.resume();
+          resolve();
+        } else
+          text(answer)
+            .then((body) => reject(refusalOf(body)))
+            .catch(giveUp);
+      });
+    });
+  }
+
   /** Ends all forwarded requests, because the clusters have changed hands. Clients are told to try again. */
   cut(): void {
     for (const upstream of this.open) upstream.destroy(new Error("the clusters are another Berth's now"));
@@ -122,6 +154,15 @@ export class Forwarder {
   }
 }
 
+const NO_ANSWER = 'the Berth that has the clusters does not answer';
+
+/** The error in the answer of the other Berth. */
+function refusalOf(body: string): Failure {
+  const { code, message }: { code?: unknown; message?: unknown } = JSON.parse(body);
+  const isKnown = typeof code === 'string' && isErrorCode(code);
+  return isKnown ? fail(code, String(message)) : fail('daemon_busy', NO_ANSWER);
+}
+
 /** The answer when the other Berth ends or does not respond: another one may take over soon. */
 function refuse(res: ServerResponse): void {
   if (res.headersSent) {
@@ -129,7 +170,6 @@ function refuse(res: ServerResponse): void {
     return;
   }
   const { status, hint } = ERRORS.daemon_busy;
-  const message = 'the Berth that has the clusters does not answer';
   res.writeHead(status, { 'Content-Type': 'application/json; charset=utf-8', 'Retry-After': '1' });
-  res.end(JSON.stringify({ code: 'daemon_busy', message, hint }));
+  res.end(JSON.stringify({ code: 'daemon_busy', message: NO_ANSWER, hint }));
 }

@@ -3,7 +3,7 @@ import { AccessKeys } from '../../../src/front/api/access_keys.ts';
 import { Guard, type GuardOptions, isCloudPath } from '../../../src/front/api/guard.ts';
 import { isPublicPath } from '../../../src/front/api/public_paths.ts';
 import type { HttpExchange } from '../../../src/front/server/http_server.ts';
-import { Principals } from '../../../src/front/views/principals.ts';
+import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { isLoopback } from '../../../src/settings/loopback.ts';
 
@@ -57,7 +57,7 @@ const guard = ({ token = '', cloudToken = 'cloud-secret', ...options }: GuardSet
     port: 11611,
     keys: keysOf(token),
     cloudKeys: cloudToken === null ? null : keysOf(cloudToken),
-    principals: new Principals(),
+    views: new CloudViews(),
     allowedExtensions: [],
     allowedOrigins: [],
     ...options,
