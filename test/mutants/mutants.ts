@@ -452,6 +452,14 @@ export const MUTANTS: readonly Mutant[] = [
       CHANGES,
     ],
     [
+      'quota-of-another',
+      "a wake of a dependency joins one that another subject's quota refuses",
+      'src/actors/cloud/wake_order.ts',
+      'request.by, request.subject',
+      'request.by',
+      ['test/actors/cloud/wake_order.test.ts'],
+    ],
+    [
       'future-version',
       'a version from the future does not list anew',
       'src/adapters/kube/list_watch.ts',

@@ -35,8 +35,14 @@ export interface ScaleChangesOwner extends WakeOrderOwner {
 export class ScaleChanges {
   private readonly owner: ScaleChangesOwner;
   private readonly mutex = new KeyedMutex();
-  /** Wakes under way that later requests may join, because no sleep has been requested since. */
-  private readonly waking = new Map<string, Promise<ObservedWorkload>>();
+  /**
+   * Wakes under way that later requests of the same subject may join, because no sleep has been requested
+   * since. Another subject's quota must not refuse them.
+   */
+  private readonly waking = new Map<
+    string,
+    { subject: string | undefined; woken: Promise<ObservedWorkload> }
+  >();
 
   /** Wakes waiting for their dependencies, by workload. A requested sleep overtakes them. */
   private readonly preparing = new Map<string, Set<{ isOvertaken: boolean }>>();
@@ -88,7 +94,8 @@ export class ScaleChanges {
     if (by === 'connection') this.refuseWhileHeld(id);
     // Not shared: it may leave the workload asleep.
     if (by === 'schedule') return this.wakeInOrder(id, request);
-    return this.waking.get(id) ?? this.startWake(id, request);
+    const underWay = this.waking.get(id);
+    return underWay && underWay.subject === subject ? underWay.woken : this.startWake(id, request);
   }
 
   /** See WorkloadsProtocol. */
@@ -143,9 +150,9 @@ export class ScaleChanges {
 
   private startWake(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
     const woken = this.wakeInOrder(id, request).finally(() => {
-      if (this.waking.get(id) === woken) this.waking.delete(id);
+      if (this.waking.get(id)?.woken === woken) this.waking.delete(id);
     });
-    this.waking.set(id, woken);
+    this.waking.set(id, { subject: request.subject, woken });
     return woken;
   }
 

@@ -87,7 +87,7 @@ export class WakeOrders {
   private readonly wakeOne: WakeOne;
   /** By name: the workloads shown to depend on it. */
   private readonly dependents = new Map<string, Set<string>>();
-  /** Waits for dependencies, shared by simultaneous requests. */
+  /** Waits for dependencies, shared by simultaneous requests of the same subject. */
   private readonly waiting = new Map<string, Promise<void>>();
   /** Dependencies that were waited for in vain, and until when not to wait again (monotonic milliseconds). */
   private readonly unready = new Map<string, number>();
@@ -145,18 +145,15 @@ export class WakeOrders {
   }
 
   /** Resolves when a dependency is ready, or has been waited for in vain. */
-  private async ready(
-    row: Row,
-    request: WakeRequestOf,
-    end: number,
-    above: ReadonlySet<string>,
-  ): Promise<void> {
-    const { id, seen } = row;
-    if (row.state === 'awake' && isReady(seen)) return;
-    if (this.owner.clock.monotonic() < (this.unready.get(id) ?? 0)) return;
-    const wait = this.waiting.get(id) ?? this.wakeAndWait(row, request, end, above);
-    this.waiting.set(id, wait);
-    await wait.finally(() => this.waiting.delete(id));
+  private ready(row: Row, request: WakeRequestOf, end: number, above: ReadonlySet<string>): Promise<void> {
+    if (row.state === 'awake' && isReady(row.seen)) return Promise.resolve();
+    // A wake that the quota of one subject refuses may be allowed to another.
+    const key = JSON.stringify([row.id, request.by, request.subject]);
+    const joined = this.waiting.get(key);
+    if (joined) return joined;
+    const wait = this.wakeAndWait(row, request, end, above).finally(() => this.waiting.delete(key));
+    this.waiting.set(key, wait);
+    return wait;
   }
 
   private async wakeAndWait(
@@ -166,33 +163,35 @@ export class WakeOrders {
     above: ReadonlySet<string>,
   ): Promise<void> {
     const { clock, events } = this.owner;
-    const leftMs = Math.round(Math.max(0, end - clock.monotonic()));
-    const work = this.wakeUntilReady(row, request, end, above).then(() => true);
+    const isWaitedFor = clock.monotonic() >= (this.unready.get(row.id) ?? 0);
+    const leftMs = isWaitedFor ? Math.round(Math.max(0, end - clock.monotonic())) : 0;
+    const work = async (): Promise<true> => {
+      if (row.seen.replicas === 0) {
+        await this.prepareUntil(row, request, end, above);
+        await this.wakeOne(row.id, request);
+      }
+      if (isWaitedFor) await this.untilReady(row.id, end);
+      return true;
+    };
     const failure = await tolerateFailure(
-      withTimeout(leftMs + WAKE_ORDER.graceMs, work, clock).then((isDone) =>
-        isDone ? null : fail('ready_timeout', `${targetName(row.seen)} was not woken within ${leftMs} ms`),
+      withTimeout(leftMs + WAKE_ORDER.graceMs, work(), clock).then((isDone) =>
+        isDone || !isWaitedFor
+          ? null
+          : fail('ready_timeout', `${targetName(row.seen)} was not woken within ${leftMs} ms`),
       ),
       (error) => error,
     );
-    this.unready.delete(row.id);
+    if (isWaitedFor) this.unready.delete(row.id);
     if (!failure) return;
-    this.unready.set(row.id, end + WAKE_ORDER.waitMs);
+    // A wake that failed at once has not been waited for, and another may succeed.
+    if (failure.code === 'ready_timeout') this.unready.set(row.id, clock.monotonic() + WAKE_ORDER.waitMs);
     events.onFailed(row, 'a wake has waited for it in vain', failure, request.operation);
   }
 
-  private async wakeUntilReady(
-    row: Row,
-    request: WakeRequestOf,
-    end: number,
-    above: ReadonlySet<string>,
-  ): Promise<void> {
+  private async untilReady(id: string, end: number): Promise<void> {
     const { clock, readyWait, table } = this.owner;
-    if (row.seen.replicas === 0) {
-      await this.prepareUntil(row, request, end, above);
-      await this.wakeOne(row.id, request);
-    }
     // A schedule does not wake what it has not put to sleep.
-    if ((table.get(row.id)?.seen.replicas ?? 0) === 0) return;
-    await readyWait.untilReady(row.id, Math.round(Math.max(0, end - clock.monotonic())));
+    if ((table.get(id)?.seen.replicas ?? 0) === 0) return;
+    await readyWait.untilReady(id, Math.round(Math.max(0, end - clock.monotonic())));
   }
 }

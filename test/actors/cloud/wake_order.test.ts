@@ -1,13 +1,17 @@
 // Workloads that are woken after others, over the wire-accurate double. docs/reference.md "Wake order".
 import { describe, expect, it } from 'vitest';
 import { CLOUD } from '../../../src/settings/cloud_limits.ts';
-import { auditOf, type Cloud, cloud, doubleWith } from '../../kit/cloud.ts';
+import { auditOf, type Cloud, type CloudOptions, cloud, doubleWith } from '../../kit/cloud.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Double, type Json, statusOf } from '../../kit/kube_double.ts';
 import { advanceUntil, policyInput, settableClock } from '../../kit/policies.ts';
 
 /** Sleeping workloads by name, each with its annotation; pods of all but `stuck` are Ready at once. */
-async function asleep(names: Record<string, string | null>, stuck: readonly string[] = []) {
+async function asleep(
+  names: Record<string, string | null>,
+  stuck: readonly string[] = [],
+  options: CloudOptions = {},
+) {
   const double = await doubleWith(...Object.keys(names));
   const annotate = (name: string, after: string | null): void => {
     if (after === null) return;
@@ -21,21 +25,33 @@ async function asleep(names: Record<string, string | null>, stuck: readonly stri
       object.status = statusOf(replicas, stuck.includes(name) ? 0 : replicas);
     });
   const clock = settableClock('2030-01-07T12:00Z');
-  const here = await cloud({ clock, sweepMs: 100_000_000_000 });
+  const here = await cloud({ clock, sweepMs: 100_000_000_000, ...options });
   const clusterId = await here.add(double.kubeconfig);
-  for (const name of Object.keys(names))
-    await here.workloads.ask('sleep', { id: here.find(`web/${name}`).id, by: 'request', holdMs: null });
+  for (const name of Object.keys(names)) await sleep(here, name);
   for (const name of Object.keys(names)) await here.until(`web/${name}`, ({ state }) => state === 'asleep');
   double.requests.length = 0;
   return { double, here, clock, clusterId, annotate };
 }
 
-const wake = (here: Cloud, name: string, by: 'request' | 'connection' = 'request') =>
+const wake = (here: Cloud, name: string, by: 'request' | 'connection' = 'request', subject?: string) =>
   here.workloads.ask(
     'wake',
-    { id: here.find(`web/${name}`).id, by, waitMs: null },
+    { id: here.find(`web/${name}`).id, by, waitMs: null, ...(subject && { subject }) },
     { deadlineMs: CLOUD.scaleTimeoutMs },
   );
+
+const sleep = (here: Cloud, name: string) =>
+  here.workloads.ask('sleep', { id: here.find(`web/${name}`).id, by: 'request', holdMs: null });
+
+/** A wake that goes on; its outcome is its count, or the code of its error. */
+function beginWake(here: Cloud, name: string, subject?: string): { outcome: unknown } {
+  const begun: { outcome: unknown } = { outcome: undefined };
+  void wake(here, name, 'request', subject).then(
+    ({ replicas }) => Object.assign(begun, { outcome: replicas }),
+    ({ code }: Json) => Object.assign(begun, { outcome: code }),
+  );
+  return begun;
+}
 
 /** The workloads that were woken, in their order. */
 const woken = ({ requests }: Double): string[] =>
@@ -121,6 +137,38 @@ describe('a wake', () => {
     ]);
   });
 
+  it('wakes a dependency again that did not become ready a moment ago, without waiting for it', async () => {
+    const { here, clock, double } = await asleep({ app: 'db', db: 'cache', cache: null }, ['db']);
+    const first = beginWake(here, 'app');
+    await eventually(() => woken(double).includes('db'));
+    await advanceUntil(clock, 50_000, () => first.outcome || undefined);
+    for (const name of ['app', 'db', 'cache']) await sleep(here, name);
+    double.requests.length = 0;
+    expect(await wake(here, 'app')).toEqual({ replicas: 3 });
+    expect(woken(double)).toEqual(['cache', 'db', 'app']);
+  });
+
+  it('is not affected by the quota of whoever woke the workload a moment ago', async () => {
+    const { here, double } = await asleep({ app: 'db', db: null, own: null }, [], { wakesPerHour: 1 });
+    await wake(here, 'own', 'request', 'ci');
+    await expect(wake(here, 'app', 'request', 'ci')).rejects.toMatchObject({ code: 'quota_exceeded' });
+    expect(woken(double)).toEqual(['own']);
+    await wake(here, 'app');
+    expect(woken(double)).toEqual(['own', 'db', 'app']);
+  });
+
+  it('is not affected by the quota of whoever wakes the workload at the same time', async () => {
+    const names = { app: 'db, gate', db: null, gate: null, own: null };
+    const { here, clock, double } = await asleep(names, ['gate'], { wakesPerHour: 1 });
+    for (const name of ['own', 'gate']) await wake(here, name, 'request', name === 'own' ? 'ci' : undefined);
+    const limited = beginWake(here, 'app', 'ci');
+    const unlimited = beginWake(here, 'app');
+    await eventually(() => woken(double).includes('db'));
+    await advanceUntil(clock, 50_000, () => (limited.outcome && unlimited.outcome) || undefined);
+    expect(unlimited.outcome).toBe(3);
+    expect(woken(double)).toEqual(['own', 'gate', 'db', 'app']);
+  });
+
   it('is not delayed by a dependency that is unknown, invalid or the workload itself, nor by a cycle', async () => {
     const { here, annotate } = await asleep({ a: 'b', b: 'c, nowhere', c: 'a', own: 'own', bad: null });
     annotate('bad', '../../secrets');
@@ -158,9 +206,7 @@ describe('a wake', () => {
     const { here, clock, double } = await asleep({ app: 'db', db: null }, ['db']);
     const outcome = wake(here, 'app').catch((error: unknown) => error);
     await advanceUntil(clock, 1_000, () => (woken(double).includes('db') ? true : undefined));
-    const { id } = here.find('web/app');
-    const slept = await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
-    expect(slept).toMatchObject({ replicas: 0 });
+    expect(await sleep(here, 'app')).toMatchObject({ replicas: 0 });
     const done: unknown[] = [];
     void outcome.then((value) => done.push(value));
     await advanceUntil(clock, 50_000, () => (done.length > 0 ? true : undefined));
