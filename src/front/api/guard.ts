@@ -123,6 +123,9 @@ export class Guard {
 
   private askHolder(exchange: HttpExchange, given: string): Promise<void> | null {
     const { views, cloudKeys, forwarder } = this.options;
+    // Only for reads about this server itself: whoever may read something may not change it, and the clusters
+    // may come to this Berth before the answer does.
+    if (exchange.method !== 'GET' || isCloudPath(exchange.path)) return null;
     if (cloudKeys?.accepts(given)) return null;
     if (apiTokenId(given) === null && !views.principals.isIssuedForm(given)) return null;
     // Whoever forwards takes this Berth for the one with the clusters. It must not ask in turn.

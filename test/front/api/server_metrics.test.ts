@@ -86,6 +86,22 @@ describe('a standby', () => {
     expect(passedOn, 'it asks nobody for another one').toEqual([503, 'standing_by', expect.anything()]);
   });
 
+  it('asks the lease holder for no right but that to read', async () => {
+    const standby = await server('2.0.0');
+    const asked: string[] = [];
+    const holder = http.createServer(({ url = '' }, answer) => void answer.end(String(asked.push(url))));
+    await new Promise<void>((resolve) => void holder.listen(0, '127.0.0.1', resolve));
+    afterThisTest(() => void holder.close());
+    const { port } = holder.address() as AddressInfo;
+    standBy(standby.views, { host: '127.0.0.1', port, relayPort: null });
+    const headers = { Authorization: `Bearer ${viewer.text}` };
+    expect(await standby.front.request('DELETE', '/metrics', { headers })).toMatchObject({
+      status: 503,
+      body: { code: 'standing_by' },
+    });
+    expect([await read(standby, viewer.text), asked]).toEqual(['2.0.0', ['/metrics']]);
+  });
+
   it('has the lease holder judge a token of an issuer', async () => {
     const [holder, standby] = [await server('1.0.0'), await server('2.0.0')];
     const user = { subject: 'anna', groups: [], expiresAt: Date.now() + 3_600_000 };
