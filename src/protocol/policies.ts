@@ -102,7 +102,7 @@ export interface SwitchRecord {
   at: number;
   /** Identifies the schedule: times from another one do not apply. */
   schedule: string;
-  /** Increases with each switch of the workload. */
+  /** Increases with each switch of the workload, also when its record begins anew. */
   count: number;
 }
 

@@ -756,6 +756,14 @@ export const MUTANTS: readonly Mutant[] = [
       AUDIT,
     ],
     [
+      'switch-out-of-sight',
+      'a workload that was out of sight at the end of its window stays asleep',
+      'src/actors/cloud/workload_record.ts',
+      '  first.switched = switchShownBy(seen, observer);\n',
+      '',
+      ['test/actors/cloud/policies.test.ts'],
+    ],
+    [
       'told-twice',
       'an end that the journal has is told again',
       'src/actors/cloud/operation_ends.ts',

@@ -78,6 +78,10 @@ function differences(
 const isSleptBySchedule = ({ replicas, receipt }: ObservedWorkload): boolean =>
   replicas === 0 && receipt?.by === 'schedule';
 
+/** A record that begins anew counts from another number, so that no switch has the key of an earlier one. */
+const nextCount = ({ switched, scaledAt }: StoredWorkload): number =>
+  (switched?.count ?? Math.floor(scaledAt)) + 1;
+
 export class WorkloadPolicies {
   private readonly owner: WorkloadPoliciesOwner;
   private policies: readonly SelectingPolicy[] = [];
@@ -133,7 +137,8 @@ export class WorkloadPolicies {
   onRowChange(before: StoredWorkload | undefined, after: StoredWorkload | undefined): void {
     const said = (row: StoredWorkload | undefined): string =>
       JSON.stringify([row?.seen.sleep ?? null, row?.seen.labels]);
-    const isNew = !before && after && (after.seen.sleep !== null || this.policies.length > 0);
+    const isNew =
+      !before && after && (after.seen.sleep !== null || after.switched !== null || this.policies.length > 0);
     if (isNew || (before && after && said(before) !== said(after))) this.owner.onScheduleChange();
   }
 
@@ -312,13 +317,13 @@ export class WorkloadPolicies {
       return null;
     }
     const who = decision.schedule?.who ?? decision.excludedBy ?? 'berth';
-    const key = `switch ${id} ${seen.uid} ${(switched?.count ?? 0) + 1} ${to}`;
+    const key = `switch ${id} ${seen.uid} ${nextCount(row)} ${to}`;
     return { id, clusterId, subject: subjectOf(row), to, key, who };
   }
 
-  private keep({ id, switched }: StoredWorkload, wanted: WantedPhase | null): void {
-    const next = wanted && { ...wanted, count: (switched?.count ?? 0) + 1 };
-    this.owner.table().update(id, (row) => ({ ...row, switched: next }));
+  private keep(before: StoredWorkload, wanted: WantedPhase | null): void {
+    const switched = wanted && { ...wanted, count: nextCount(before) };
+    this.owner.table().update(before.id, (row) => ({ ...row, switched }));
   }
 
   private wantedOf({ schedule, awakeUntil }: Decision): WantedPhase | null {

@@ -1,7 +1,7 @@
 // Workloads as records: how an observation changes one, when it is idle, and what the front shows. Pure.
 import { FIELD_MANAGER } from '../../adapters/kube/parse_objects.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
-import type { WakeOrder, WorkloadPolicy } from '../../protocol/policies.ts';
+import type { SwitchRecord, WakeOrder, WorkloadPolicy } from '../../protocol/policies.ts';
 import type { SleepReceipt } from '../../protocol/receipts.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
 import type { WorkloadState } from '../../protocol/workload_kinds.ts';
@@ -151,6 +151,18 @@ export interface Observer {
 }
 
 /**
+ * The switch that a workload seen for the first time shows: its schedule put it to sleep before Berth lost
+ * sight of it, and the end of the window is still due. The sleeps of another Berth are left to it.
+ */
+function switchShownBy(
+  { replicas, receipt }: ObservedWorkload,
+  { self, now }: Observer,
+): SwitchRecord | null {
+  const isSleptHere = replicas === 0 && receipt?.by === 'schedule' && receipt.from === self;
+  return isSleptHere ? { to: 'asleep', at: receipt.at, schedule: '', count: Math.floor(now) } : null;
+}
+
+/**
  * The record of a workload observed as `seen`; `before` is the record so far. Settings are kept in any case.
  * Another uid resets desired_replicas and activity. The count in a receipt becomes desired_replicas, so that
  * it survives a loss of the store.
@@ -159,9 +171,11 @@ export function observe(
   before: StoredWorkload | undefined,
   clusterId: string,
   seen: ObservedWorkload,
-  { self, now }: Observer,
+  observer: Observer,
 ): StoredWorkload {
+  const { self, now } = observer;
   const first = newWorkload(clusterId, seen, now);
+  first.switched = switchShownBy(seen, observer);
   const isSame = before && !before.gone && before.seen.uid === seen.uid;
   const base: StoredWorkload = isSame
     ? before

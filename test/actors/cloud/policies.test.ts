@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { NO_SUBJECT } from '../../../src/protocol/cloud_events.ts';
 import { newUlid } from '../../../src/protocol/ulid.ts';
 import { afterThisTest, type TestClock } from '../../kit/actors.ts';
-import { type Cloud, cloud, doubleWith, openCloudStore } from '../../kit/cloud.ts';
+import { type Cloud, cloud, clusterInput, doubleWith, eventually, openCloudStore } from '../../kit/cloud.ts';
 import { type Double, type Json, kubeDouble, workload } from '../../kit/kube_double.ts';
 import { advanceUntil, operationsOf, policyInput, settableClock } from '../../kit/policies.ts';
 
@@ -136,6 +136,65 @@ describe('a window', () => {
     await here.policies.ask('remove', { name: 'nights' });
     await advanceUntil(clock, 1_000, isAt(here, 'web/hello', 3));
     expect(here.find('web/hello').policy).toBeNull();
+  });
+
+  it.each(['past its end', 'within it', 'while its policy was removed'])(
+    'wakes what it has put to sleep in a namespace that was out of sight %s',
+    async (when) => {
+      const double = await doubleWith('hello');
+      double.put('Deployment', workload('data', 'store', 1));
+      for (const verb of ['list', 'watch', 'get', 'patch']) double.denied.add(`${verb} deployments`);
+      for (const namespace of ['web', 'data']) double.allowedIn.add(namespace);
+      const clock = settableClock('2030-01-07T19:00Z');
+      const here = await cloud({ clock, sweepMs: 100_000_000_000 });
+      const input = clusterInput({ kubeconfig: double.kubeconfig, namespaces: ['web', 'data'] });
+      const { id } = await here.clusters.ask('register', { input });
+      await here.clusters.ask('sync', { id });
+      const windows = ['20:00-21:00', '22:00-23:00'];
+      const evenings = policyInput({ selector: { namespaces: ['web'] }, windows });
+      await here.policies.ask('put', { name: 'evenings', input: evenings });
+      const switchedAt = async (time: string, replicas: number): Promise<void> => {
+        clock.set(`2030-01-07T${time}:01Z`);
+        await advanceUntil(clock, 30_000, isAt(here, 'web/hello', replicas));
+      };
+      await switchedAt('20:00', 0);
+      await switchedAt('21:00', 3);
+      await switchedAt('22:00', 0);
+      await ended(here, clock, 3);
+
+      double.allowedIn.delete('web');
+      await here.clusters.ask('sync', { id });
+      expect(here.find('web/hello')).toBeUndefined();
+      if (when === 'past its end') clock.set('2030-01-07T23:00:01Z');
+      if (when === 'while its policy was removed') await here.policies.ask('remove', { name: 'evenings' });
+      await clock.advance(60_000);
+      double.allowedIn.add('web');
+      await here.clusters.ask('sync', { id });
+      expect(here.find('web/hello').replicas).toBe(0);
+      if (when === 'within it') {
+        await clock.advance(60_000);
+        await expectNothingDue(here);
+        await switchedAt('23:00', 3);
+      } else await advanceUntil(clock, 30_000, isAt(here, 'web/hello', 3));
+      await ended(here, clock, 4);
+      await clock.advance(60_000);
+      await expectNothingDue(here);
+    },
+  );
+
+  it('does not wake what another Berth has put to sleep', async () => {
+    const { clock, here, put, double } = await ready('2030-01-07T20:00:01Z', 'hello');
+    await put('nights', NIGHTS);
+    await advanceUntil(clock, 1_000, isAt(here, 'web/hello', 0));
+    clock.set('2030-01-08T07:00Z');
+    const other = await cloud({ clock, self: 'there', sweepMs: 100_000_000_000 });
+    await other.add(double.kubeconfig);
+    await other.policies.ask('put', { name: 'nights', input: policyInput(NIGHTS) });
+    const looked = await eventually(async () => {
+      const answer = await other.workloads.ask('dueSwitches', {});
+      return answer.nextAt !== null && answer;
+    });
+    expect(looked.due).toEqual([]);
   });
 });
 
@@ -271,10 +330,10 @@ it('a switch that the end of the daemon interrupted is made once, whether or not
   const { cloudStore, close } = openCloudStore(here.folder);
   const rows = [];
   for await (const part of cloudStore.workloads(here.find('web/done').cluster_id)) rows.push(...part);
-  for (const { id, clusterId, seen } of rows) {
+  for (const { id, clusterId, seen, scaledAt } of rows) {
     const subject = { ...NO_SUBJECT, clusterId, workloadId: id, workload: seen.name };
     const request = { fingerprint: '', action: 'sleepWorkload', who: 'policy:nights', from: null, subject };
-    const key = `switch ${id} ${seen.uid} 1 asleep`;
+    const key = `switch ${id} ${seen.uid} ${scaledAt + 1} asleep`;
     const state = {
       askedAt: clock.now(),
       state: 'asked',
