@@ -78,5 +78,8 @@ export const proofText = (nonce: string, host: string, life: string): string =>
 export const hostSignatureText = (nonce: string, host: string): string =>
   `berth host\n${nonce}\n${host.toLowerCase()}`;
 
+/** What a standby signs that forwards a request: its client has this address. */
+export const clientSignatureText = (address: string): string => `berth client\n${address}`;
+
 /** The text a client signs to get its bearer, which is valid for one daemon process. */
 export const bearerText = (life: string): string => `berth bearer\n${life}`;

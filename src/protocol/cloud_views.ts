@@ -7,7 +7,10 @@ import type { StoredGrant } from './grants.ts';
 import type { StoredToken } from './principals.ts';
 import type { TetherRow } from './tethers.ts';
 
-/** The header of a request that another Berth has forwarded; it is not forwarded again. */
+/**
+ * The header of a request that another Berth has forwarded; it is not forwarded again. Its value is the
+ * signed address of the client: see `clientSignatureText`.
+ */
 export const PASSED_ON = 'berth-passed-on';
 /** The header with a standby's signature of the Host of a request for a proof: see `hostSignatureText`. */
 export const HOST_SIGNATURE = 'berth-host-signature';

@@ -12,12 +12,15 @@ export interface Answer {
 const isBytes = (value: unknown): value is string | Buffer =>
   typeof value === 'string' || Buffer.isBuffer(value);
 
-/** Sends text and bytes as they are and any other `body` as JSON; resolves with the whole response. */
+/**
+ * Sends text and bytes as they are and any other `body` as JSON, from the address `from`; resolves with the
+ * whole response.
+ */
 export function send(
   port: number,
   method: string,
   path: string,
-  { headers = {}, body }: { headers?: Record<string, string>; body?: unknown } = {},
+  { headers = {}, body, from }: { headers?: Record<string, string>; body?: unknown; from?: string } = {},
 ): Promise<Answer> {
   const payload = body === undefined ? undefined : isBytes(body) ? body : JSON.stringify(body);
   const framing =
@@ -26,7 +29,11 @@ export function send(
       : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(payload) };
   return new Promise((resolve, reject) => {
     const request = http.request(
-      { host: '127.0.0.1', port, method, path, agent: false, headers: { ...framing, ...headers } },
+      {
+        ...{ host: '127.0.0.1', port, method, path, agent: false },
+        ...(from !== undefined && { localAddress: from }),
+        headers: { ...framing, ...headers },
+      },
       (response) => {
         const parts: Buffer[] = [];
         response.on('data', (part) => parts.push(part));

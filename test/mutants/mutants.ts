@@ -740,6 +740,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/committed.test.ts'],
     ],
     [
+      'claimed-address',
+      'a client of a lease holder claims another address in the audit log',
+      'src/front/api/access_keys.ts',
+      'return new Secret(this.signClient(address)).equals(given) ? address : null;',
+      'return address;',
+      ['test/front/api/forwarded_changes.test.ts'],
+    ],
+    [
       'faults-for-all',
       'the faults of a wake order tell a token limited by labels of other workloads',
       'src/front/views/cloud_views.ts',

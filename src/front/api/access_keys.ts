@@ -5,6 +5,7 @@ import {
   type AccessKey,
   type AgentLife,
   bearerText,
+  clientSignatureText,
   formatBearer,
   hostSignatureText,
   isAgentForm,
@@ -185,6 +186,18 @@ export class AccessKeys {
   /** Whether `given` is such a signature, of a server with the same token. */
   isHostSignature(given: string, host: string, nonce: string): boolean {
     return this.isRequired && new Secret(this.signHost(host, nonce)).equals(given);
+  }
+
+  /** The address of a client whose request this server forwards, with its signature. */
+  signClient(address: string): string {
+    return `${address} ${hmac(this.token, clientSignatureText(address))}`;
+  }
+
+  /** The address in such a text, if a server with the same token has signed it; else null. */
+  signedClient(given: string): string | null {
+    const [address = '', signature] = given.split(' ');
+    if (!this.isRequired || signature === undefined) return null;
+    return new Secret(this.signClient(address)).equals(given) ? address : null;
   }
 
   /** Makes a one-time code. `onGone`: it was used, has expired or was withdrawn. */

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import type { BulkAnswer, BulkInput } from '../../api/workloads_shapes.ts';
 import { type CloudSubject, NO_SUBJECT } from '../../protocol/cloud_events.ts';
 import { CUT_OFF, type OperationResult } from '../../protocol/cloud_operations.ts';
+import { PASSED_ON } from '../../protocol/cloud_views.ts';
 import type { ClusterChange } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Principal } from '../../protocol/grants.ts';
@@ -29,9 +30,9 @@ const KEY = new RegExp(`^[\\x21-\\x7e]{1,${CLOUD_OPERATIONS.maxKeyLength}}$`);
 export function askerOf(
   exchange: HttpExchange,
   principal: Principal | null,
-  { views }: AppContext,
+  { views, cloudKeys }: AppContext,
 ): { who: string; from: string } {
-  const from = exchange.peerAddress();
+  const from = cloudKeys?.signedClient(exchange.header(PASSED_ON)) ?? exchange.peerAddress();
   // An agent name that a client claims is only accepted from callers who may do everything anyway.
   if (principal) return { who: principal.who, from };
   const agent = exchange.header('berth-agent');

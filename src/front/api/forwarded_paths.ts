@@ -27,5 +27,6 @@ export function forwardedPaths(current: () => StandbyAccess): ForwardedPaths {
       const nonce = new URLSearchParams(query).get('nonce') ?? '';
       return [HOST_SIGNATURE, keys.signHost(host, nonce)];
     },
+    passedOn: (address) => current().keys?.signClient(address) ?? '',
   };
 }

@@ -41,6 +41,8 @@ export interface ForwardedPaths {
   isPublic(path: string): boolean;
   /** The headers to add to a request; null: it is answered here. */
   addedHeaders(path: string, query: string, host: string): readonly string[] | null;
+  /** The value of the header PASSED_ON of a request by the client at `address`. */
+  passedOn(address: string): string;
 }
 
 export class Forwarder {
@@ -80,7 +82,7 @@ export class Forwarder {
         ...passedHeaders(req.rawHeaders),
         ...(hasBody(req) ? [] : WITHOUT_BODY),
         ...added,
-        ...[PASSED_ON, '1'],
+        ...[PASSED_ON, this.paths.passedOn(req.socket.remoteAddress ?? '')],
       ],
       setHost: false,
     });

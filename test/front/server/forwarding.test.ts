@@ -26,6 +26,7 @@ async function passing(handle: http.RequestListener, more: Partial<ServerOptions
     passes: (path) => path.startsWith('/k8s'),
     isPublic: (path) => path === '/k8s/login',
     addedHeaders: () => [],
+    passedOn: (address) => `client ${address}`,
   });
   afterThisTest(() => forwarder.close());
   const served = await serve('node:http', here, { forwarder, ...more });
@@ -49,7 +50,10 @@ it('forwarded requests are unchanged, and so are their responses', async () => {
     method: 'POST',
     url: '/k8s/x%2Fy?limit=1',
     body: '{"a":1}',
-    headers: { host: 'berth.example.com', authorization: 'Bearer t', 'idempotency-key': 'k' },
+    headers: {
+      ...{ host: 'berth.example.com', authorization: 'Bearer t', 'idempotency-key': 'k' },
+      'berth-passed-on': 'client 127.0.0.1',
+    },
   });
   expect((await send(port, 'GET', '/livez')).text).toBe('here');
   state.target = null;
