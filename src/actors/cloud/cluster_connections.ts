@@ -122,20 +122,19 @@ export class ClusterConnections {
 
   /**
    * Reconnects with the stored record, if connected. Calls under way finish on the old connection. Resolves
-   * when the cluster is watched over the new one.
+   * when the new one is in use, whether or not the cluster answers: it is watched in the background.
    */
   async reconnect(clusterId: string): Promise<void> {
     // One at a time, so that the record read last is the one in use.
-    const next = await this.replacing.runExclusive(clusterId, async () => {
+    await this.replacing.runExclusive(clusterId, async () => {
       const record = await this.read(clusterId);
       const old = this.entries.get(clusterId);
-      if (!old || !record) return null;
+      if (!old || !record) return;
       this.entries.delete(clusterId);
-      this.retire(old).catch((error: unknown) => this.owner.onDefect(error));
-      return { begun: this.watch(record) };
+      const watched = this.watch(record).then(() => this.readNamespaces(clusterId));
+      for (const work of [this.retire(old), watched])
+        work.catch((error: unknown) => this.owner.onDefect(error));
     });
-    await next?.begun;
-    await this.readNamespaces(clusterId);
   }
 
   has(clusterId: string): boolean {

@@ -1,9 +1,10 @@
 // Accounts that may not do everything, or nothing any more. docs/reference.md "Sync", "Clusters".
 import { describe, expect, it } from 'vitest';
+import { deferred } from '../../../src/runtime/deferred.ts';
 import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { type TestClock, virtualClock } from '../../kit/actors.ts';
 import { type Cloud, cloud, clusterInput, doubleWith, eventually } from '../../kit/cloud.ts';
-import { type Double, type Json, workload } from '../../kit/kube_double.ts';
+import { type Double, type Json, type OpenWatch, workload } from '../../kit/kube_double.ts';
 
 const detail = (here: Cloud, id: string): Json => JSON.parse(here.views.cluster(id) ?? '');
 const scale = (double: Double, replicas: number): void =>
@@ -290,6 +291,27 @@ describe('an account that was revoked', () => {
     expect(detail(here, id)).toMatchObject({ name: 'three', provider: 'kind', reachable: true });
   });
 });
+
+it.each(['namespaces', 'kubeconfig'] as const)(
+  'new %s of a cluster are stored at once, also while it does not answer',
+  async (what) => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    const id = await here.add(double.kubeconfig, 'one');
+    await eventually(() => double.watches.length === 2);
+    const before = [...double.watches];
+    const answers = deferred<void>();
+    double.fault(() => true, { kind: 'held', until: answers.promise }, Number.POSITIVE_INFINITY);
+    const nothing = { name: null, provider: null, kubeconfig: null, namespaces: null, renewToken: false };
+    const value = { namespaces: ['web'], kubeconfig: double.kubeconfig }[what];
+    const change = { ...nothing, [what]: value };
+    expect(await here.clusters.ask('change', { id, change })).toEqual({ id, name: 'one' });
+    if (what === 'namespaces') expect(detail(here, id).namespaces).toEqual(['web']);
+    answers.resolve();
+    const isNew = (watch: OpenWatch): boolean => !before.includes(watch);
+    await eventually(() => double.watches.length === 2 && double.watches.every(isNew));
+  },
+);
 
 it('the end of a certificate or token is shown, and warned of 7 days before', async () => {
   const double = await doubleWith();
