@@ -8,7 +8,7 @@ import { PROJECT_FILE_NAMES } from '../../project/find_project_file.ts';
 import { SCHEMA_LINE } from '../../project/imported_project.ts';
 import { importableFiles } from '../../project/importers.ts';
 import { writeProject } from '../../project/write_project.ts';
-import { configFile } from '../../settings/config.ts';
+import { configFile, loadSettings, SettingsError } from '../../settings/config.ts';
 import { replaceFile } from '../../settings/replace_file.ts';
 import { defineCommand, negatedFlagOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
@@ -68,18 +68,34 @@ async function convertIfUseful(source: string, context: CommandContext) {
   }
 }
 
+/** Whether the configuration would have `token` if its existing file had `text`. */
+async function wouldSet(token: string, text: string, named: string | undefined): Promise<boolean> {
+  try {
+    return (await loadSettings(named, process.env, () => text)).auth.token === token;
+  } catch (error) {
+    if (error instanceof SettingsError) return false;
+    throw error;
+  }
+}
+
 /** Adds `auth.token` to the configuration, and makes a background daemon read it. */
 async function ensureToken(context: CommandContext): Promise<InitResult> {
   const { settings, stateDir } = await context.local();
-  const { path } = configFile(context.globalOptions.config, process.env);
+  const named = context.globalOptions.config;
+  const { path } = configFile(named, process.env);
   if (settings.auth.token) return { path, isWritten: false, text: 'a token is set already' };
-  const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
-  if (/^\s*\[auth\]/m.test(before) || /^\s*auth\b/m.test(before)) {
-    return { path, isWritten: false, text: `${path} has an [auth] without a token: set token = "..." there` };
+  const isNew = !existsSync(path);
+  const before = isNew ? '' : readFileSync(path, 'utf8');
+  const gap = before === '' || before.endsWith('\n\n') ? '' : '\n';
+  const token = randomBytes(24).toString('base64url');
+  const after = `${before}${gap}[auth]\ntoken = "${token}"\n`;
+  // TOML has many ways to write a table, and takes each table once.
+  if (!isNew && !(await wouldSet(token, after, named))) {
+    const hint = 'write token = "..." there, with at least 22 random characters';
+    return { path, isWritten: false, text: `${path} has an [auth] without a token: ${hint}` };
   }
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const gap = before === '' || before.endsWith('\n\n') ? '' : '\n';
-  replaceFile(path, `${before}${gap}[auth]\ntoken = "${randomBytes(24).toString('base64url')}"\n`, 0o600);
+  replaceFile(path, after, 0o600);
   const text = `${path} has a token now, so that no other user and no web page can use your daemon`;
   const daemon = runningDaemon(stateDir);
   // SIGHUP would end a daemon that runs in a terminal, and its services with it.
