@@ -37,5 +37,8 @@ export function recognize(
       left.delete(other);
       one.id = other.id;
     }
-  return found.map((one) => ({ ...one, id: one.id || randomBytes(6).toString('hex') }));
+  // Versions that stored no rules stored notices under a hash of the whole rule.
+  const newId = (rule: NoticeRule): string =>
+    earlier.length === 0 ? hashOf(rule) : randomBytes(6).toString('hex');
+  return found.map((one) => ({ ...one, id: one.id || newId(one.rule) }));
 }

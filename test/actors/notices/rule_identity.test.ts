@@ -1,7 +1,9 @@
 // Which rule of a changed configuration continues which earlier one: docs/reference.md "Notices".
+import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { recognize } from '../../../src/actors/notices/rule_identity.ts';
 import type { NoticeRule } from '../../../src/settings/notify.ts';
+import { must } from '../../kit/must.ts';
 
 const rule = (type: string, path: string, secret = 's'): NoticeRule => ({
   ...{ types: [type], names: ['*'], forMs: 0 },
@@ -31,6 +33,14 @@ it.each<[what: string, earlier: NoticeRule[], rules: NoticeRule[], expected: num
   ],
   ['two corrections', [a, rule('service.crashed', 'c')], [rule('service.crashed', 'd'), a], [1, 0]],
 ])('%s', (_, earlier, rules, expected) => expect(continued(earlier, rules)).toEqual(expected));
+
+it('a notice that an earlier version has stored belongs to the rule of which it has the hash', () => {
+  const hash = createHash('sha256').update(JSON.stringify(a)).digest('hex').slice(0, 12);
+  const [first] = recognize([], [a]);
+  expect(first?.id).toBe(hash);
+  const [changed, again] = recognize([{ ...must(first) }], [rule('service.crashed', 'c'), a]);
+  expect([changed?.id, again?.id].filter((id) => id === hash)).toHaveLength(1);
+});
 
 it('a stored rule contains no URL, command or key', () => {
   const exec: NoticeRule = { ...b, target: { kind: 'exec', command: 'secret-command' } };
