@@ -78,9 +78,10 @@ export interface CloudOperationsProtocol {
   /**
    * Replies once the result and its event are on disk, or the journal has refused the event. It is then
    * written as soon as the journal takes it. The reply has the result of the operation as a whole: a retry
-   * that finds nothing left to remove was preceded by an attempt that has removed it.
+   * that finds nothing left to remove was preceded by an attempt that has removed it. `isWithdrawn`: nothing
+   * was changed, because it was no longer wanted; that is no event.
    */
-  settle(message: { id: string; subject: CloudSubject; result: OperationResult }): {
+  settle(message: { id: string; subject: CloudSubject; result: OperationResult; isWithdrawn?: boolean }): {
     result: OperationResult;
   };
   /** null: unknown, or deleted since. */

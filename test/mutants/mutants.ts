@@ -460,6 +460,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/wake_order.test.ts'],
     ],
     [
+      'withdrawn-is-done',
+      'the audit log says that a sleep was made which nothing wanted any more',
+      'src/actors/cloud/cloud_operations.ts',
+      'isTold: isWithdrawn',
+      'isTold: false',
+      ['test/actors/cloud/withdrawn_sleep.test.ts'],
+    ],
+    [
       'future-version',
       'a version from the future does not list anew',
       'src/adapters/kube/list_watch.ts',

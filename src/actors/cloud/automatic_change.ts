@@ -18,21 +18,33 @@ export interface AutomaticChange {
 
 const ACTIONS = { asleep: 'sleepWorkload', awake: 'wakeWorkload' } as const;
 
-const failed = ({ code, message }: Failure): OperationResult => ({
-  answer: null,
-  failure: { code: isErrorCode(code) ? code : 'internal', message },
-  reason: null,
-});
+/** `withdrawn`: it was not made, because it was no longer wanted when the cluster could take it. */
+export type AutomaticOutcome = 'made' | 'withdrawn' | Failure;
+
+const WITHDRAWN: OperationResult = { answer: null, failure: null, reason: 'it was no longer wanted' };
+
+const isWithdrawn = (result: OperationResult | null): boolean =>
+  result !== null && result.answer === null && result.failure === null;
+
+function resultOf(outcome: { replicas: number } | Failure, to: AutomaticChange['to']): OperationResult {
+  if (isFailure(outcome)) {
+    const { code, message } = outcome;
+    const failure = { code: isErrorCode(code) ? code : 'internal', message } as const;
+    return { answer: null, failure, reason: null };
+  }
+  if ((outcome.replicas === 0) !== (to === 'asleep')) return WITHDRAWN;
+  return { answer: JSON.stringify(outcome), failure: null, reason: null };
+}
 
 /**
- * Makes the change by calling `work`, which gets the operation's id and resolves with its answer. A key that
- * has already been done is not done again. Resolves with the failure; null: the change was made.
+ * Makes the change by calling `work`, which gets the operation's id and resolves with the replicas
+ * afterwards. A key that has already been done is not done again.
  */
 export async function runAutomatic(
   context: Context,
   { to, subject: about, who, key }: AutomaticChange,
-  work: (operation: string) => Promise<object>,
-): Promise<Failure | null> {
+  work: (operation: string) => Promise<{ replicas: number }>,
+): Promise<AutomaticOutcome> {
   const operations = context.ref('operations');
   const subject = { ...NO_SUBJECT, ...about };
   const request = { key, fingerprint: key ?? '', action: ACTIONS[to], who, from: null, subject };
@@ -40,17 +52,11 @@ export async function runAutomatic(
   const begun = await tolerateFailure(operations.ask('begin', { request }, deadline), (failure) => failure);
   if (isFailure(begun)) return begun;
   const { id, run } = begun;
-  if (!run) return null;
-  let failure: Failure | null = null;
-  const result = await tolerateFailure(
-    work(id).then(
-      (answer): OperationResult => ({ answer: JSON.stringify(answer), failure: null, reason: null }),
-    ),
-    (error) => {
-      failure = error;
-      return failed(error);
-    },
-  );
-  await tolerateFailure(operations.ask('settle', { id, subject, result }, deadline), () => null);
-  return failure;
+  if (!run) return isWithdrawn(begun.result) ? 'withdrawn' : 'made';
+  const outcome = await tolerateFailure(work(id), (failure) => failure);
+  const result = resultOf(outcome, to);
+  const end = { id, subject, result, isWithdrawn: isWithdrawn(result) };
+  await tolerateFailure(operations.ask('settle', end, deadline), () => null);
+  if (isFailure(outcome)) return outcome;
+  return isWithdrawn(result) ? 'withdrawn' : 'made';
 }

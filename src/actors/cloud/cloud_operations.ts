@@ -111,7 +111,7 @@ class CloudOperations {
   async settle(
     message: MessageOf<CloudOperationsProtocol, 'settle'>,
   ): Promise<ReplyOf<CloudOperationsProtocol, 'settle'>> {
-    const { id } = message;
+    const { id, isWithdrawn = false } = message;
     const row = this.rows.get(id);
     if (!row) return { result: message.result };
     const isRemovedEarlier = this.repeated.has(id) && isMissing(row, message.result.failure?.code);
@@ -122,7 +122,7 @@ class CloudOperations {
     // Without a key, the answer cannot be requested again.
     const kept = row.key === null ? { ...result, answer: null } : result;
     const state = mayRetry(result) ? 'failed' : 'done';
-    await this.end({ ...row, subject, state, settledAt, result: kept, isTold: false });
+    await this.end({ ...row, subject, state, settledAt, result: kept, isTold: isWithdrawn });
     return { result };
   }
 
@@ -167,20 +167,20 @@ class CloudOperations {
     return { id: row.id, run: true, result: null };
   }
 
-  /** Stores the end of an operation, then journals it. */
+  /** Stores the end of an operation, then journals it, unless there is nothing to tell. */
   private async end(row: StoredOperation): Promise<void> {
     this.keep(row);
     try {
       await this.save(row);
     } catch (error) {
-      this.ends.writeLater(row);
+      if (!row.isTold) this.ends.writeLater(row);
       throw error;
     } finally {
       this.endRun(row.id);
     }
     // Only now, because events are journaled from stored results, so that the next daemon does not repeat
     // them.
-    await this.ends.write(row);
+    if (!row.isTold) await this.ends.write(row);
   }
 
   private startRun(id: string): void {

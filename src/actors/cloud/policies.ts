@@ -15,6 +15,7 @@ import {
   type Context,
   type Failure,
   type Handlers,
+  isFailure,
   type Ref,
   tolerateFailure,
 } from '../../runtime/actor.ts';
@@ -29,6 +30,8 @@ export interface PoliciesConfig {
 const LOOK_PAUSES = 9;
 /** Errors after which the cluster's other switches have to wait too. */
 const CLUSTER_WIDE: ReadonlySet<string> = new Set(['cluster_unreachable', 'daemon_busy', 'deadline']);
+
+const OPPOSITE = { asleep: 'awake', awake: 'asleep' } as const;
 
 /** Whether a retry may have another result. */
 const mayRetry = ({ code }: Failure): boolean => !isErrorCode(code) || ERRORS[code].status >= 500;
@@ -187,15 +190,18 @@ class Policies {
 
   private async switch({ id, to, key, who, subject }: DueSwitch): Promise<Failure | null> {
     const { workloads } = this;
-    const failure = await runAutomatic(this.context, { to, subject, who, key }, async (operation) => {
+    const outcome = await runAutomatic(this.context, { to, subject, who, key }, async (operation) => {
       const message = { id, by: 'schedule', operation, policy: who } as const;
       const { replicas } = await (to === 'asleep'
         ? workloads.ask('sleep', { ...message, holdMs: null }, { deadlineMs: CLOUD.scaleTimeoutMs })
         : workloads.ask('wake', { ...message, waitMs: null }, { deadlineMs: CLOUD.scaleTimeoutMs }));
       return { replicas };
     });
-    if (failure === null || !mayRetry(failure))
-      await tolerateFailure(workloads.ask('switched', { id, to }), () => null);
+    const failure = isFailure(outcome) ? outcome : null;
+    if (failure && mayRetry(failure)) return failure;
+    // One that was withdrawn becomes due again if it is wanted after all.
+    const now = outcome === 'withdrawn' ? OPPOSITE[to] : to;
+    await tolerateFailure(workloads.ask('switched', { id, to: now }), () => null);
     return failure;
   }
 }

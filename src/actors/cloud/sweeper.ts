@@ -7,6 +7,7 @@ import {
   type Context,
   type Failure,
   type Handlers,
+  isFailure,
   type ReplyOf,
   tolerateFailure,
 } from '../../runtime/actor.ts';
@@ -57,7 +58,7 @@ class Sweeper {
     slept: string[],
   ): Promise<Failure | null> {
     const workloads = this.context.ref('workloads');
-    const run = async (more: { operation?: string; policy?: string }): Promise<object> => {
+    const run = async (more: { operation?: string; policy?: string }): Promise<{ replicas: number }> => {
       const message = { id, by: 'idle', holdMs: null, ...more } as const;
       const answer = await workloads.ask('sleep', message, { deadlineMs: CLOUD.scaleTimeoutMs });
       if (answer.slept) slept.push(id);
@@ -65,7 +66,9 @@ class Sweeper {
     };
     if (decided) {
       const change = { to: 'asleep', key: null, ...decided } as const;
-      return runAutomatic(this.context, change, (operation) => run({ operation, policy: decided.who }));
+      const work = (operation: string) => run({ operation, policy: decided.who });
+      const outcome = await runAutomatic(this.context, change, work);
+      return isFailure(outcome) ? outcome : null;
     }
     return tolerateFailure(
       run({}).then(() => null),

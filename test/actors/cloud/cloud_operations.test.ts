@@ -76,6 +76,21 @@ it('a request without a key is another operation, whose response is not kept', a
   expect(await here.operations.ask('read', { id: 'nobody' })).toEqual({ operation: null });
 });
 
+it('an operation that was withdrawn has no event, also after a restart', async () => {
+  const here = await cloud();
+  const { id } = await begin(here);
+  const result: OperationResult = { answer: null, failure: null, reason: 'it was no longer wanted' };
+  await here.operations.ask('settle', { id, subject: NO_SUBJECT, result, isWithdrawn: true });
+  const { id: other } = await begin(here);
+  await settle(here, other);
+  await here.stop();
+  const next = await cloud({ folder: here.folder, vault: here.vault });
+  expect((await next.operations.ask('read', { id })).operation).toMatchObject({ state: 'done', result });
+  const { id: last } = await begin(next);
+  await settle(next, last);
+  expect((await ends(next)).map(({ operation_id }) => operation_id)).toEqual([other, last]);
+});
+
 it('an operation is retried after a temporary error, and not after another', async () => {
   const here = await cloud();
   const { id } = await begin(here, { key: 'passes' });
