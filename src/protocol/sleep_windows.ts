@@ -87,6 +87,16 @@ export function isTimeZone(name: string): boolean {
 /** A time zone at the end of a part of an annotation: a word with a slash, or UTC. */
 const ZONE = /^(.*?)\s*\b([A-Za-z]+\/[A-Za-z0-9_+/-]+|UTC)$/;
 
+/** A word after a window. */
+const LAST_WORD = /^(.*\S)\s+([A-Za-z+-][A-Za-z0-9_+/:-]{0,63})$/;
+
+/** What is wrong with a part whose window is valid without its last word; null: something else is. */
+function zoneFault(part: string): string | null {
+  const [, before, word] = LAST_WORD.exec(part.trim()) ?? [];
+  if (before === undefined || typeof parseWindow(before) === 'string') return null;
+  return `has ${word} where only a time zone may be, such as Europe/Berlin or UTC`;
+}
+
 /**
  * Parses the schedule of an annotation, such as `Mon-Fri 20:00-07:00, weekends Europe/Berlin`, or returns
  * what is wrong with it. Without a zone, times are UTC.
@@ -101,7 +111,7 @@ export function parseSchedule(text: string): SleepSchedule | string {
     const [, before, zone] = ZONE.exec(part.trim()) ?? [];
     if (zone !== undefined) zones.add(zone);
     const window = parseWindow(before ?? part);
-    if (typeof window === 'string') return `must ${window}`;
+    if (typeof window === 'string') return zoneFault(part) ?? `must ${window}`;
     windows.push(window);
   }
   const [timezone = 'UTC', another] = zones;

@@ -104,6 +104,11 @@ describe('sleep windows', () => {
   it.each([
     ['Mon-Fri 20:00-07:00 Europe/Berlin, weekends Asia/Kolkata', 'several time zones'],
     ['weekends Mars/Olympus', 'not known'],
+    ['Mon-Fri 20:00-07:00 EST5EDT', 'has EST5EDT where only a time zone'],
+    ['weekends, 22:00-06:00 UTC+3', 'has UTC+3 where only a time zone'],
+    ['22:00-06:00 +01:00', 'has +01:00 where only a time zone'],
+    ['20:00-07:00 08:00-09:00', 'must be a window'],
+    ['Funday 20:00-07:00 EST5EDT', 'must be a window'],
     ['weekends,'.repeat(40), 'more than 32'],
     [`${'a'.repeat(2_000_000)}`, 'more than 1000'],
   ])('of the annotation %.40j', (text, fault) => {
