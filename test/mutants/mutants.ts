@@ -158,6 +158,14 @@ export const MUTANTS: readonly Mutant[] = [
       LEDGER,
     ],
     [
+      'asked-is-whole',
+      'what a run has left behind is forgotten when its stop was asked for but never done',
+      'src/actors/service/restart_policy.ts',
+      'if (whole || isReboot)',
+      'if (stopped || isReboot)',
+      ['test/actors/service/adopt.test.ts'],
+    ],
+    [
       'two-empty-scans',
       'one empty scan counts as the end of a tree',
       'src/host/stop_tree.ts',

@@ -107,9 +107,19 @@ async function bringUp(
   };
 }
 
-/** Marks the running services for a restart that refer to a service whose port has changed. */
-function markForNewPorts({ stack, services }: UpPlan, specs: ReadonlyMap<string, RegistrationResult>): void {
-  const moved = [...specs].flatMap(([name, { isMoved }]) => (isMoved ? [name] : []));
+/**
+ * Marks the running services for a restart that refer to a service whose port or protocol is another one than
+ * in `registered`.
+ */
+function markForNewUrls(
+  { stack, services }: UpPlan,
+  specs: ReadonlyMap<string, RegistrationResult>,
+  registered: ReadonlyMap<string, ServiceDetail>,
+): void {
+  const moved = [...specs].flatMap(([name, { detail, isMoved }]) => {
+    const { protocol } = registered.get(name) ?? detail;
+    return isMoved || protocol !== detail.protocol ? [name] : [];
+  });
   for (const name of referringTo(moved, stack, services)) {
     const result = specs.get(name);
     if (result?.detail.pid !== undefined) result.mustRestart = true;
@@ -207,7 +217,7 @@ async function bringUpAll(
 
 const planText = ({ change, fields, restarts }: PlannedChange): string => {
   if (change === 'register') return 'would be registered';
-  if (change === 'none' && restarts) return 'would restart, because it refers to a port that would change';
+  if (change === 'none' && restarts) return 'would restart, because it refers to a URL that would change';
   if (change === 'none') return 'would stay as it is, unless a value of its env has changed';
   return `would change: ${fields.join(', ')}${restarts ? '; restarts' : ''}`;
 };
@@ -225,7 +235,9 @@ async function printPlan(context: CommandContext, plan: UpPlan, adopt: boolean):
     name: service.name,
     ...planRegistration(project.file, service, registered.get(service.name)),
   }));
-  const moved = planned.flatMap(({ name, fields }) => (fields.includes('port') ? [name] : []));
+  const moved = planned.flatMap(({ name, fields }) =>
+    fields.includes('port') || fields.includes('protocol') ? [name] : [],
+  );
   const referring = referringTo(moved, plan.stack, services);
   const plans = planned.map((one) => ({
     ...one,
@@ -295,7 +307,7 @@ export const upCommand = defineCommand({
     await noteFormerStacks(context, client, { file: project.file, stack: plan.stack }, before);
     await takeOverRenamed(context, client, plan, registered);
     const specs = await registerAll(client, plan, registered);
-    markForNewPorts(plan, specs);
+    markForNewUrls(plan, specs, registered);
     await removeStale(context, client, plan, registered);
     await registerHooks(client, project, plan.stack, registered);
     if (start) await runCreateHook(context, client, project, plan.stack);

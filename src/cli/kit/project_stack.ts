@@ -85,8 +85,8 @@ function addressIn(
 }
 
 /**
- * The services of a stack that refer to one of `moved`, whose ports have changed. The placeholders of their
- * processes were filled in with the old ports.
+ * The services of a stack that refer to one of `moved`, whose URLs have changed. The placeholders of their
+ * processes were filled in with the old ones.
  */
 export function referringTo(
   moved: readonly string[],

@@ -209,7 +209,7 @@ describe('up', () => {
     write(text(second));
     expect((await run('up --dry-run')).stdout.split('\n')).toEqual([
       'db would change: port; restarts',
-      'web would restart, because it refers to a port that would change',
+      'web would restart, because it refers to a URL that would change',
       'other would stay as it is, unless a value of its env has changed',
       '',
     ]);
@@ -217,6 +217,23 @@ describe('up', () => {
     const after = await pids();
     expect(readFileSync(`/proc/${after['web']}/environ`, 'utf8').split('\0')).toContain(`DB=${second}`);
     expect(after['other']).toBe(before['other']);
+    expect((await run('up')).stderr).toBe('Everything is up to date.\n');
+  });
+
+  it('restarts what refers to a service that speaks another protocol on the same port', async () => {
+    const text = (more: string): string =>
+      `services:\n${service('db', more)}${service('web', '    env: { DB: "${url.db}" }\n')}${service('other')}`;
+    const { run, write, get, pids } = await project(text(''));
+    await run('up');
+    const before = await pids();
+    write(text('    protocol: tcp\n'));
+    expect((await run('up --dry-run')).stdout).toContain('web would restart, because it refers to a URL');
+    expect((await run('up')).stdout).toMatch(/web has changed and was restarted/);
+    const after = await pids();
+    const { port } = await get('db');
+    const environment = readFileSync(`/proc/${after['web']}/environ`, 'utf8').split('\0');
+    expect(environment).toContain(`DB=tcp://localhost:${port}`);
+    expect([after['db'], after['other']]).toEqual([before['db'], before['other']]);
     expect((await run('up')).stderr).toBe('Everything is up to date.\n');
   });
 
