@@ -445,7 +445,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     },
     foreignHolder: () => ({ holder: ports.foreign }),
     lease: ({ from, keep }) => ({ port: keep ?? from }),
-    claims: () => ({ rows: ports.claims }),
+    claims: () => ({ json: JSON.stringify(ports.claims) }),
   });
   const views = await services.stand<ViewsProtocol>('views');
   const stats = await services.stand<StatsProtocol>('stats');

@@ -33,15 +33,19 @@ class PortClaims {
   private readonly portByName = new Map<string, number | null>();
   /** Of registered services: other owners have only a lease. */
   private readonly protocolByName = new Map<string, PortProtocol>();
+  /** The answers since the last change of a registered service. */
+  private readonly jsonByPrefix = new Map<string, string>();
 
   /** The service `name` is registered; `port` null: it has none. */
   register(name: string, port: number | null, protocol: PortProtocol): void {
     this.claim(name, port);
     this.protocolByName.set(name, protocol);
+    this.jsonByPrefix.clear();
   }
 
   claim(name: string, port: number | null): void {
     if (this.portByName.get(name) === port) return;
+    if (this.protocolByName.has(name)) this.jsonByPrefix.clear();
     this.releasePort(name);
     this.portByName.set(name, port);
     if (port === null) return;
@@ -50,7 +54,7 @@ class PortClaims {
 
   release(name: string): void {
     this.releasePort(name);
-    this.protocolByName.delete(name);
+    if (this.protocolByName.delete(name)) this.jsonByPrefix.clear();
   }
 
   private releasePort(name: string): void {
@@ -62,11 +66,19 @@ class PortClaims {
     if (others?.size === 0) this.namesByPort.delete(port);
   }
 
-  /** Those of registered services, by name. */
-  withPrefix(prefix: string): PortClaim[] {
+  /** Those of registered services, by name, as JSON. */
+  withPrefix(prefix: string): string {
+    const known = this.jsonByPrefix.get(prefix);
+    if (known !== undefined) return known;
     const found = [...this.protocolByName].filter(([name]) => name.startsWith(prefix));
     found.sort(([a], [b]) => (a < b ? -1 : 1));
-    return found.map(([name, protocol]) => ({ name, port: this.portByName.get(name) ?? null, protocol }));
+    const json = JSON.stringify(
+      found.map(
+        ([name, protocol]): PortClaim => ({ name, port: this.portByName.get(name) ?? null, protocol }),
+      ),
+    );
+    this.jsonByPrefix.set(prefix, json);
+    return json;
   }
 
   has(name: string): boolean {
@@ -130,7 +142,7 @@ class Ports {
   }
 
   claimsOf(prefix: string): ReplyOf<PortsProtocol, 'claims'> {
-    return { rows: this.claims.withPrefix(prefix) };
+    return { json: this.claims.withPrefix(prefix) };
   }
 
   /** Claims and returns a free port; undefined if all are taken. */

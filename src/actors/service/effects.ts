@@ -29,7 +29,7 @@ import { SERVICE } from '../../settings/limits.ts';
 import { envFileRows } from './env_files.ts';
 import { childEnvironment, commandEnvironment } from './environment.ts';
 import { HostQuestions } from './host_questions.ts';
-import { filledSpec, neighbourVariables, type StackPorts } from './placeholders.ts';
+import { claimsIn, filledSpec, neighbourVariables, type StackPorts } from './placeholders.ts';
 import type { LiveRun, Run } from './run.ts';
 import * as events from './run_events.ts';
 import { checksOf, NO_PORT, spawnRequest } from './spawn_request.ts';
@@ -209,7 +209,8 @@ export class ServiceEffects {
   /** The spec with placeholders filled in, and the ports of its stack. Fails start_failed. */
   async filled(spec: ServiceSpec): Promise<{ spec: ServiceSpec; ports: StackPorts }> {
     if (!spec.stack) return { spec, ports: [] };
-    const { rows: ports } = await this.ports.ask('claims', { prefix: nameInStack(spec.stack, '') });
+    const { json } = await this.ports.ask('claims', { prefix: nameInStack(spec.stack, '') });
+    const ports = claimsIn(json);
     return { spec: filledSpec(spec, ports), ports };
   }
 

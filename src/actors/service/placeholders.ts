@@ -11,25 +11,24 @@ import { PLACEHOLDER, shortName, slugValueOf, stackHostname } from '../../protoc
 /** Where all services of a stack listen. */
 export type StackPorts = readonly PortClaim[];
 
-/** A stack with the ports of its services by their short names. */
 interface StackValues {
   stack: string;
-  ports: ReadonlyMap<string, PortClaim>;
+  ports: StackPorts;
 }
 
-function valuesOf(stack: string, rows: StackPorts): StackValues {
-  const short = rows.flatMap((row): [string, PortClaim][] => {
-    const service = shortName(row.name, stack);
-    return service === null ? [] : [[service, row]];
-  });
-  return { stack, ports: new Map(short) };
+let last: { json: string; ports: StackPorts } = { json: '[]', ports: [] };
+
+/** The claims in an answer of `ports`. The last ones are kept, as a group starts all its services at once. */
+export function claimsIn(json: string): StackPorts {
+  if (json !== last.json) last = { json, ports: JSON.parse(json) };
+  return last.ports;
 }
 
 /** `tcp://localhost:<port>` of what speaks no HTTP, as tables and `berth url` say it too. */
 const urlOf = (port: number, protocol: PortProtocol): string => `${protocol}://localhost:${port}`;
 
 function addressOf(kind: string, service: string, { stack, ports }: StackValues): string {
-  const found = ports.get(service);
+  const found = ports.find(({ name }) => shortName(name, stack) === service);
   const refuse = (why: string) => fail('start_failed', `\${${kind}.${service}} has no value: ${why}`);
   if (!found) throw refuse(`there is no service ${service} in the stack ${stack}`);
   if (kind === 'host') return stackHostname(stack, service);
@@ -66,7 +65,7 @@ type FilledSpec = Pick<ServiceSpec, 'cmd' | 'cwd' | 'ready' | 'live' | 'env'>;
 export function filledSpec(spec: ServiceSpec, ports: StackPorts): ServiceSpec {
   if (!spec.stack) return spec;
   const { cmd, cwd, live, ready } = spec;
-  const values = valuesOf(spec.stack, ports);
+  const values = { stack: spec.stack, ports };
   const env = spec.env.map(([key, value]): [string, string] => [key, fill(value, values)]);
   return { ...spec, ...fillAll<Omit<FilledSpec, 'env'>>({ cmd, cwd, live, ready }, values), env };
 }
@@ -75,8 +74,9 @@ export function filledSpec(spec: ServiceSpec, ports: StackPorts): ServiceSpec {
 export function neighbourVariables({ name, stack }: ServiceSpec, ports: StackPorts): EnvironmentRows {
   if (!stack) return [];
   return ports.flatMap(({ name: other, port, protocol }): EnvironmentRows => {
+    if (port === null || other === name) return [];
     const service = shortName(other, stack);
-    if (service === null || other === name || port === null) return [];
+    if (service === null) return [];
     const suffix = service.toUpperCase().replaceAll('-', '_');
     return [
       [`PORT_${suffix}`, String(port)],

@@ -139,7 +139,7 @@ describe('claims', () => {
 
   it('are listed for registered services, with what they speak there', async () => {
     const { ports: ref } = await started();
-    const listed = async () => (await ref.ask('claims', { prefix: 'shop--' })).rows;
+    const listed = async () => JSON.parse((await ref.ask('claims', { prefix: 'shop--' })).json);
     for (const [owner, port] of Object.entries({ 'shop--web': 8000, 'shop--job': null, other: 8001 }))
       await ref.ask('claim', { owner, port, protocol: 'http' });
     await ref.ask('lease', { owner: 'shop--web/inner', from: 200, to: 200, keep: null });

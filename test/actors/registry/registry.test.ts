@@ -64,7 +64,7 @@ describe('registering', () => {
 
   it('tells what is spoken on the port, also when only that changes', async () => {
     const it = await setting();
-    const claimed = async () => (await it.ports.ask('claims', { prefix: 'w' })).rows;
+    const claimed = async () => JSON.parse((await it.ports.ask('claims', { prefix: 'w' })).json);
     for (const protocol of ['http', 'tcp'] as const) {
       await it.registry.ask('register', { input: input('web', { port: 8000, protocol }) });
       expect(await claimed()).toEqual([{ name: 'web', port: 8000, protocol }]);
