@@ -109,7 +109,7 @@ async function bringUp(
 
 /**
  * Marks the running services for a restart that refer to a service whose port or protocol is another one than
- * in `registered`.
+ * in `registered`. One that is not registered was removed after they had started, so its port may be new.
  */
 function markForNewUrls(
   { stack, services }: UpPlan,
@@ -117,8 +117,8 @@ function markForNewUrls(
   registered: ReadonlyMap<string, ServiceDetail>,
 ): void {
   const moved = [...specs].flatMap(([name, { detail, isMoved }]) => {
-    const { protocol } = registered.get(name) ?? detail;
-    return isMoved || protocol !== detail.protocol ? [name] : [];
+    const before = registered.get(name);
+    return isMoved || before?.protocol !== detail.protocol ? [name] : [];
   });
   for (const name of referringTo(moved, stack, services)) {
     const result = specs.get(name);
@@ -235,8 +235,8 @@ async function printPlan(context: CommandContext, plan: UpPlan, adopt: boolean):
     name: service.name,
     ...planRegistration(project.file, service, registered.get(service.name)),
   }));
-  const moved = planned.flatMap(({ name, fields }) =>
-    fields.includes('port') || fields.includes('protocol') ? [name] : [],
+  const moved = planned.flatMap(({ name, change, fields }) =>
+    change === 'register' || fields.includes('port') || fields.includes('protocol') ? [name] : [],
   );
   const referring = referringTo(moved, plan.stack, services);
   const plans = planned.map((one) => ({

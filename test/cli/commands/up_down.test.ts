@@ -220,6 +220,23 @@ describe('up', () => {
     expect((await run('up')).stderr).toBe('Everything is up to date.\n');
   });
 
+  it('restarts what refers to a service that was removed and comes back with another port', async () => {
+    const [first, second] = [freePort(), freePort()];
+    const text = (port: number): string =>
+      `services:\n${service('db', `    port: ${port}\n`)}${service('web', '    env: { DB: "${port.db}" }\n')}${service('other')}`;
+    const { run, write, pids } = await project(text(first));
+    await run('up');
+    const before = await pids();
+    await run('rm db');
+    write(text(second));
+    expect((await run('up --dry-run')).stdout).toContain('web would restart, because it refers to a URL');
+    expect((await run('up')).stdout).toMatch(/web has changed and was restarted/);
+    const after = await pids();
+    expect(readFileSync(`/proc/${after['web']}/environ`, 'utf8').split('\0')).toContain(`DB=${second}`);
+    expect(after['other']).toBe(before['other']);
+    expect((await run('up')).stderr).toBe('Everything is up to date.\n');
+  });
+
   it('restarts what refers to a service that speaks another protocol on the same port', async () => {
     const text = (more: string): string =>
       `services:\n${service('db', more)}${service('web', '    env: { DB: "${url.db}" }\n')}${service('other')}`;
