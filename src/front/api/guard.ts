@@ -107,9 +107,9 @@ export class Guard {
   }
 
   /**
-   * Verifies a token that `check` cannot judge alone: any token of the cloud part while another Berth has the
-   * clusters, and an issuer's token that has not been seen before. Runs before `check`. null: nothing to
-   * verify. Rejects if the other Berth refuses the token, or if it or the issuer does not answer.
+   * Verifies a token that `check` cannot judge alone: one that reads about this server while another Berth
+   * has the clusters, and an issuer's token that has not been seen before. Runs before `check`. null: nothing
+   * to verify. Rejects if the other Berth refuses the token, or if it or the issuer does not answer.
    */
   verify(exchange: HttpExchange): Promise<void> | null {
     const { views, cloudOnly } = this.options;
