@@ -46,6 +46,10 @@ export function cpuMs(pid: number): number {
 export const threadMs = (pid: number, thread = pid): number =>
   Number(readProcFile(pid, `task/${thread}/schedstat`).split(' ')[0]) / 1e6;
 
+/** Milliseconds of processor time of that thread of `pid` which has used most. */
+export const busiestThreadMs = (pid: number): number =>
+  Math.max(...readdirSync(`/proc/${pid}/task`).map((thread) => threadMs(pid, Number(thread))));
+
 /** MiB of memory. PSS divides a shared page among its processes, RSS counts it in full. */
 export function memoryOf(pid: number, kind: 'Pss' | 'Rss'): number {
   return (

@@ -28,6 +28,7 @@ const DAEMON = { daemon: 'src/daemon/main.ts' };
 const WORKERS = {
   'workers/services': 'workers/services.ts',
   'workers/cloud': 'workers/cloud.ts',
+  'workers/clusters': 'workers/clusters.ts',
   'workers/tethers': 'workers/tethers.ts',
   'workers/doors': 'workers/doors.ts',
   'workers/gateway': 'workers/gateway.ts',

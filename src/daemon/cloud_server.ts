@@ -1,5 +1,6 @@
 // `berth cloud serve`: the cloud part alone, for a server. No services, no process host, no page:
 // docs/reference.md "Cloud server".
+
 import { networkInterfaces } from 'node:os';
 import { parseArgs } from 'node:util';
 import { takeStateDir } from '../adapters/host/host_start.ts';
@@ -14,8 +15,8 @@ import type { Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { configFile, loadSettings, type Settings, SettingsError } from '../settings/config.ts';
-import { THREADS } from '../settings/limits.ts';
 import { loadPart } from '../settings/load_part.ts';
+import { POOL_SIZES } from '../settings/pool_sizes.ts';
 import { openStateDir, stateDirPath } from '../settings/state_dir.ts';
 import { checkStateFiles, readTextInput } from '../settings/state_files.ts';
 import { VERSION } from '../settings/version.ts';
@@ -185,7 +186,7 @@ async function start(argv: string[], ending: AbortSignal, begun: { threads?: Thr
   const heard = deferred<void>();
   const threads = createThreadSupervisor({
     node,
-    tetherThreads: THREADS.tethers,
+    pools: POOL_SIZES,
     dataFor: () => data,
     receiveAfter: heard.promise,
     onUnendable: (diagnosis) => endProcess(`${diagnosis.stack ?? diagnosis.message}\nit cannot be ended`),

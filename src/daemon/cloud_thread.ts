@@ -65,7 +65,7 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   if (!vault) return;
   const self = berthName(data.stateDir);
   const openHistory = historyIn(data.stateDir);
-  await startCloud(node, data, { store, openHistory, vault, self, assertMayChange: () => undefined });
+  await startCloud(node, data, { store, openHistory, vault, self });
 }
 
 /**

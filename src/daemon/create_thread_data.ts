@@ -1,5 +1,6 @@
 // The data that the threads of a daemon or cloud server receive.
 import { uptime } from 'node:os';
+import { newChangePermit } from '../adapters/change_permit.ts';
 import { newPagesInFlight } from '../adapters/storage/store_room.ts';
 import { rulesFolder, type Settings } from '../settings/config.ts';
 import { isLoopback } from '../settings/loopback.ts';
@@ -41,6 +42,7 @@ export function createThreadData({ settings, stateDir, ...rest }: ThreadDataOpti
       apiOnLoopback: isLoopback(settings.cloud.bind || settings.bind),
     },
     cloud: {
+      changePermit: newChangePermit(settings.cloud.database_url === ''),
       keyFile: cloudKeyPath(settings.cloud.key_file, stateDir),
       tetherPorts: settings.cloud.tether_ports,
       sweepMs: settings.cloud.sweep_interval_ms,

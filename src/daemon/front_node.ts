@@ -4,6 +4,7 @@ import type { Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { createNode } from '../runtime/node.ts';
 import { THREADS } from '../settings/limits.ts';
+import { POOL_SIZES } from '../settings/pool_sizes.ts';
 import { reportCrash } from './daemon_log.ts';
 
 /** Creates it. `onHandle` is called for every message that is handled. */
@@ -11,7 +12,7 @@ export const createFrontNode = (onHandle: (address: string, kind: string) => voi
   createNode({
     name: 'front',
     clock: systemClock,
-    nodeOf: createNodeLookup(THREADS.tethers),
+    nodeOf: createNodeLookup(POOL_SIZES),
     mayAsk,
     onCrash: reportCrash,
     onHandle,

@@ -9,6 +9,7 @@ import { systemClock } from '../runtime/clock.ts';
 import { deferred } from '../runtime/deferred.ts';
 import type { Settings } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
+import { POOL_SIZES } from '../settings/pool_sizes.ts';
 import { createThreadData } from './create_thread_data.ts';
 import { report, reportCrash, reportUnloaded } from './daemon_log.ts';
 import { createFrontNode } from './front_node.ts';
@@ -75,7 +76,7 @@ export function createMainThread(
   const heard = deferred<void>();
   const threads = createThreadSupervisor({
     node,
-    tetherThreads: THREADS.tethers,
+    pools: POOL_SIZES,
     dataFor: (kind, isRestart) => (kind === 'services' ? servicesData(isRestart) : data),
     receiveAfter: heard.promise,
     startedWorkers: new Map([[SERVICES_NODE, services]]),

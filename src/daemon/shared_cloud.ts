@@ -9,7 +9,7 @@ import { postgresCloudStore } from '../adapters/postgres/postgres_cloud.ts';
 import { openPostgresHistory } from '../adapters/postgres/postgres_history.ts';
 import type { HeldLease } from '../adapters/postgres/statements.ts';
 import type { CloudUnavailability, HolderAddress } from '../protocol/cloud_views.ts';
-import { ERRORS, fail } from '../protocol/errors.ts';
+import { ERRORS } from '../protocol/errors.ts';
 import type { Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { DATABASE } from '../settings/cloud_limits.ts';
@@ -54,12 +54,13 @@ class SharedCloud {
 
   async run(): Promise<void> {
     if (!(await this.prepare())) return;
-    const { advertised } = this.data.cloud;
+    const { advertised, changePermit } = this.data.cloud;
     const lease = new Lease({
       address: this.address,
       clock: this.node.clock,
       host: this.host,
       ownAddress: advertised && JSON.stringify(advertised),
+      changePermit,
       onHeld: (fence) => this.hold(lease, fence).then(this.decided.resolve, endOnDefect),
       onLost: (reason) =>
         endThread(`this replica has lost the lease of the shared database, so it starts again: ${reason}`),
@@ -121,9 +122,6 @@ class SharedCloud {
       openHistory: () => openPostgresHistory(this.connect('events'), held),
       vault,
       self,
-      assertMayChange: () => {
-        if (!lease.mayChange()) throw fail('standing_by', 'the shared database does not confirm the lease');
-      },
     });
   }
 

@@ -1,20 +1,23 @@
 // Starts the actors of the cloud part on the cloud thread, over either store.
 import { type CloudEventsConfig, cloudEventsActor } from '../actors/cloud/cloud_events.ts';
 import { cloudOperationsActor } from '../actors/cloud/cloud_operations.ts';
+import { createClusterClient } from '../actors/cloud/cluster_client.ts';
 import { clustersActor } from '../actors/cloud/clusters.ts';
 import { policiesActor } from '../actors/cloud/policies.ts';
 import { principalsActor } from '../actors/cloud/principals.ts';
 import { sweeperActor } from '../actors/cloud/sweeper.ts';
 import { workloadsActor } from '../actors/cloud/workloads.ts';
 import { tethersActor } from '../actors/tethers/tethers.ts';
-import { openKubeCluster } from '../adapters/kube/kube_cluster.ts';
+import type { KubeCluster } from '../adapters/kube/kube_cluster.ts';
 import { readOwnPod } from '../adapters/kube/own_pod.ts';
 import type { CloudHistory } from '../adapters/storage/cloud_history.ts';
 import type { CloudStore } from '../adapters/storage/cloud_store.ts';
 import { EventHistory } from '../adapters/storage/event_history.ts';
 import { isDiskFull } from '../adapters/storage/store_file.ts';
 import { openVault, type Vault, VaultError } from '../adapters/storage/vault.ts';
+import type { ClusterAccess } from '../protocol/clusters.ts';
 import { fail } from '../protocol/errors.ts';
+import { newUlid } from '../protocol/ulid.ts';
 import type { Node } from '../runtime/actor.ts';
 import { CLOUD_EVENTS } from '../settings/cloud_limits.ts';
 import { SettingsError } from '../settings/config.ts';
@@ -59,15 +62,25 @@ export interface CloudParts {
   vault: Vault;
   /** The name of this Berth on the workloads of a cluster. */
   self: string;
-  /** Throws a Failure when clusters must not be changed. */
-  assertMayChange: () => void;
+}
+
+/** The client of the cluster `id`, with connections of its own on a thread of the pool `clusters`. */
+function clusterClient(node: Node, id: string, access: ClusterAccess): KubeCluster {
+  // Of its own, also after a restart of this thread: the connections of before may still be closing.
+  const address = `cluster:${id}.${newUlid(node.clock.now())}` as const;
+  return createClusterClient({
+    access,
+    cluster: node.ref(address),
+    ensure: () => node.ref('threads').ask('ensure', { address }),
+    clock: node.clock,
+  });
 }
 
 /** Starts the actors. Resolves when the views have all rows. */
 export async function startCloud(
   node: Node,
   data: ThreadData,
-  { store, openHistory, vault, self, assertMayChange }: CloudParts,
+  { store, openHistory, vault, self }: CloudParts,
 ): Promise<void> {
   const { tetherPorts, sweepMs, allowInCluster, relay, isServer, quotas } = data.cloud;
   const jobs = createJobPool();
@@ -78,7 +91,7 @@ export async function startCloud(
   await node.start('workloads', workloadsActor, {
     store,
     vault,
-    open: (access) => openKubeCluster(access, rule, node.clock, { assertMayChange }),
+    open: (access, id) => clusterClient(node, id, access),
     podAccess: pod?.access ?? null,
     ownPod: pod,
     self,

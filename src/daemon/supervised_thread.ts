@@ -11,6 +11,7 @@ export type ThreadKind = Exclude<NodeKind, 'front' | 'host'>;
 /** Every kind of thread in the order of starting; they stop in the reverse order. */
 export const THREAD_KINDS: readonly ThreadKind[] = [
   'services',
+  'clusters',
   'cloud',
   'tethers',
   'doors',
@@ -25,6 +26,8 @@ const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
   ['front', 'cloud'],
   ['front', 'tethers'],
   ['cloud', 'tethers'],
+  ['front', 'clusters'],
+  ['cloud', 'clusters'],
   ['front', 'gateway'],
   ['services', 'gateway'],
   ['front', 'doors'],

@@ -1,4 +1,5 @@
 // The contents of a tethers thread: its share of `tether:<id>`.
+
 import { HeldConnections } from '../actors/tethers/held_connections.ts';
 import { relayActor } from '../actors/tethers/relay.ts';
 import { tetherActor } from '../actors/tethers/tether.ts';
@@ -7,12 +8,12 @@ import { createNodeLookup } from '../protocol/address.ts';
 import type { Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { TETHER } from '../settings/cloud_limits.ts';
-import { THREADS } from '../settings/limits.ts';
+import { POOL_SIZES } from '../settings/pool_sizes.ts';
 import { report, reportCrash, reportDefect } from './daemon_log.ts';
 import type { ThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
 
-const nodeOf = createNodeLookup(THREADS.tethers);
+const nodeOf = createNodeLookup(POOL_SIZES);
 
 const reportRelay = (result: { port: number } | { error: Error }): void =>
   report(
@@ -24,7 +25,7 @@ const reportRelay = (result: { port: number } | { error: Error }): void =>
 /** Starts no tethers: `tethers` opens them. */
 async function setupTethers(node: Node, { addressRule, cloud }: ThreadData): Promise<void> {
   const peers = await openLoopbackPeers();
-  const share = (all: number): number => Math.floor(all / THREADS.tethers);
+  const share = (all: number): number => Math.floor(all / POOL_SIZES.tethers);
   const held = new HeldConnections({
     maxConnections: share(TETHER.held.maxConnections),
     maxBytes: share(TETHER.held.maxBytes),

@@ -1,4 +1,5 @@
 import type { AddressRule } from '../adapters/address_rule.ts';
+import type { ChangePermit } from '../adapters/change_permit.ts';
 import type { HostStart } from '../adapters/host/host_start.ts';
 import type { RelayAddress } from '../adapters/relay/relay_server.ts';
 import type { PagesInFlight } from '../adapters/storage/store_room.ts';
@@ -39,6 +40,8 @@ export interface ThreadData {
   /** The allowed addresses of clusters, for the cloud's threads, which dial them. */
   addressRule: AddressRule;
   cloud: {
+    /** Whether clusters may be changed: always, or only as the lease of the shared database allows. */
+    changePermit: ChangePermit;
     keyFile: string;
     tetherPorts: [from: number, to: number];
     sweepMs: number;

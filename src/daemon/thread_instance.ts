@@ -13,6 +13,7 @@ import { systemClock } from '../runtime/clock.ts';
 import { deferred, withTimeout } from '../runtime/deferred.ts';
 import { createNode } from '../runtime/node.ts';
 import { THREADS } from '../settings/limits.ts';
+import type { PoolSizes } from '../settings/pool_sizes.ts';
 import { heartbeatMemory, startHeartbeat, WatchedHeartbeat } from './heartbeat.ts';
 import { receiveAssignment, type StartedWorker } from './worker_thread.ts';
 
@@ -41,7 +42,7 @@ interface ThreadControl {
 export interface ThreadTask {
   /** The name of its node. */
   name: string;
-  tetherThreads: number;
+  pools: PoolSizes;
   /** The data for its `setup`. */
   data: unknown;
   /** The existing nodes, each with a port to it. */
@@ -149,8 +150,7 @@ export async function runThread(
   setup: (node: Node, data: unknown) => void | Promise<void>,
   onCrash: NonNullable<NodeOptions['onCrash']>,
 ): Promise<void> {
-  const { name, tetherThreads, data, peers, control, heartbeat, beatMs } =
-    await receiveAssignment<Assignment>();
+  const { name, pools, data, peers, control, heartbeat, beatMs } = await receiveAssignment<Assignment>();
   const { note, lagMs } = startHeartbeat(heartbeat, systemClock, beatMs);
   // Only the services thread trims libc's memory: it is the last to work, and the job threads whose memory
   // libc keeps worked for it.
@@ -158,7 +158,7 @@ export async function runThread(
   const node = createNode({
     name,
     clock: systemClock,
-    nodeOf: createNodeLookup(tetherThreads),
+    nodeOf: createNodeLookup(pools),
     mayAsk,
     onCrash,
     onHandle: note,

@@ -11,6 +11,7 @@ import { type RestartLimit, RestartWindow } from '../runtime/restart_window.ts';
 import { entryUrl } from '../settings/build_paths.ts';
 import { THREADS } from '../settings/limits.ts';
 import { isLoadError, LOAD_PATIENCE_MS, LOAD_RETRY_MS } from '../settings/load_part.ts';
+import type { PoolSizes } from '../settings/pool_sizes.ts';
 import { hangError, isDebugged } from './hanging_thread.ts';
 import { type Stall, StallDetector } from './stall_detector.ts';
 import {
@@ -35,8 +36,7 @@ export type DeathSequel = 'restarts' | 'pauses' | 'refused' | 'awaits-files';
 export interface ThreadSupervisorOptions {
   /** The node of this thread, `front` to the others. */
   node: Node;
-  /** The number of threads that tethers are spread over. */
-  tetherThreads: number;
+  pools: PoolSizes;
   /**
    * The data for a thread's `setup`, at its first start and after each death. Must survive structured clone.
    */
@@ -111,12 +111,12 @@ class Supervisor implements ThreadSupervisor {
   private readonly stopWatching: () => void;
 
   constructor(options: ThreadSupervisorOptions) {
-    const { node, tetherThreads, restarts = THREADS.restarts, hang = THREADS.hang, startedWorkers } = options;
+    const { node, pools, restarts = THREADS.restarts, hang = THREADS.hang, startedWorkers } = options;
     this.options = options;
-    this.nodeOf = createNodeLookup(tetherThreads);
+    this.nodeOf = createNodeLookup(pools);
     this.unassigned = new Map(startedWorkers);
     for (const kind of THREAD_KINDS)
-      for (const name of nodesOf(kind, tetherThreads))
+      for (const name of nodesOf(kind, pools))
         this.threads.set(name, {
           name,
           kind,
@@ -185,14 +185,14 @@ class Supervisor implements ThreadSupervisor {
   }
 
   private launch(thread: Thread): StartingState {
-    const { dataFor, entryOf = entryUrl, tetherThreads } = this.options;
+    const { dataFor, entryOf = entryUrl, pools } = this.options;
     const { name, kind, deaths } = thread;
     const peers = this.introduce(thread);
     const data = dataFor(kind, deaths.count > 0);
     const worker = this.unassigned.get(name) ?? startWorker(entryOf(kind), name);
     this.unassigned.delete(name);
     const { beatMs } = this.hang;
-    const instance = new ThreadInstance(worker, { name, tetherThreads, data, peers, beatMs });
+    const instance = new ThreadInstance(worker, { name, pools, data, peers, beatMs });
     thread.detector = new StallDetector(instance.heartbeat, this.hang);
     const state: StartingState = { is: 'starting', instance, up: pendingUp(thread.state) };
     thread.state = state;

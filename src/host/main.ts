@@ -1,4 +1,5 @@
 // The process host: assembles its parts, and exits when it is no longer needed.
+
 import { mkdirSync, openSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -17,7 +18,7 @@ import type { RunEnd } from '../protocol/service.ts';
 import type { Clock, Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { createNode } from '../runtime/node.ts';
-import { THREADS } from '../settings/limits.ts';
+import { POOL_SIZES } from '../settings/pool_sizes.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { adoptRuns } from './adopt_runs.ts';
 import { DaemonGate } from './daemon_gate.ts';
@@ -250,7 +251,7 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
   const node = createNode({
     name: 'host',
     clock: systemClock,
-    nodeOf: createNodeLookup(THREADS.tethers),
+    nodeOf: createNodeLookup(POOL_SIZES),
     onCrash: (address, error) => log(`defect in ${address}: ${error instanceof Error ? error.stack : error}`),
   });
   const gate: DaemonGate = new DaemonGate({

@@ -2,12 +2,14 @@
 // actors can wait for each other.
 
 import type { PlacementKey } from '../runtime/actor.ts';
+import type { PoolSizes } from '../settings/pool_sizes.ts';
 import type { AgentStateProtocol } from './agent_state.ts';
 import type { AgentsProtocol } from './agents.ts';
 import type { SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
 import type { CloudEventsProtocol } from './cloud_events.ts';
 import type { CloudOperationsProtocol } from './cloud_operations.ts';
 import type { CloudViewsProtocol } from './cloud_views.ts';
+import type { ClusterProtocol } from './cluster_calls.ts';
 import type { ClustersProtocol } from './clusters.ts';
 import type { CommandProtocol } from './commands.ts';
 import type { DoorProtocol } from './doors.ts';
@@ -69,6 +71,7 @@ interface Actors {
   relay: RelayProtocol;
   principals: PrincipalsProtocol;
   workloads: WorkloadsProtocol;
+  [cluster: `cluster:${string}`]: ClusterProtocol;
   cloudevents: CloudEventsProtocol;
 }
 
@@ -82,11 +85,12 @@ declare module '../runtime/actor.ts' {
   interface Directory extends Actors {}
 }
 
-/** The kinds of node. Each is a thread or a process; `tethers` is a pool of threads. */
+/** The kinds of node. Each is a thread or a process; those in `PoolSizes` are pools of threads. */
 export type NodeKind =
   | 'front'
   | 'services'
   | 'cloud'
+  | 'clusters'
   | 'tethers'
   | 'doors'
   | 'gateway'
@@ -125,13 +129,14 @@ const PLACEMENTS = {
   operations: { node: 'cloud', rank: 115 },
   clusters: { node: 'cloud', rank: 120 },
   tethers: { node: 'cloud', rank: 125 },
-  threads: { node: 'front', rank: 127 },
   'tether:': { node: 'tethers', rank: 130 },
   relay: { node: 'tethers', rank: 130 },
   'door:': { node: 'doors', rank: 135 },
   principals: { node: 'cloud', rank: 138 },
   workloads: { node: 'cloud', rank: 140 },
   cloudevents: { node: 'cloud', rank: 145 },
+  threads: { node: 'front', rank: 150 },
+  'cluster:': { node: 'clusters', rank: 155 },
 } as const satisfies Record<PlacementKey<keyof Actors & string>, Placement>;
 
 const placements: ReadonlyMap<string, Placement> = new Map(Object.entries(PLACEMENTS));
@@ -152,16 +157,18 @@ export function mayAsk(from: string, to: string): boolean {
 /** The node of the services thread. Process hosts of other versions know it by this name. */
 export const SERVICES_NODE = 'services-0';
 
-const tethersNode = (index: number): string => `tethers-${index}`;
+const isPool = (kind: NodeKind): kind is keyof PoolSizes => kind === 'tethers' || kind === 'clusters';
 
-/** The names of the nodes of `kind`. `tetherThreads` is the size of the tether pool. */
-export function nodesOf(kind: NodeKind, tetherThreads: number): string[] {
+const pooledNode = (kind: keyof PoolSizes, index: number): string => `${kind}-${index}`;
+
+/** The names of the nodes of `kind`. */
+export function nodesOf(kind: NodeKind, pools: PoolSizes): string[] {
   if (kind === 'services') return [SERVICES_NODE];
-  if (kind === 'tethers') return Array.from({ length: tetherThreads }, (_, index) => tethersNode(index));
+  if (isPool(kind)) return Array.from({ length: pools[kind] }, (_, index) => pooledNode(kind, index));
   return [kind];
 }
 
-/** FNV-1a hash of the address, so that a tether always stays on the same thread of the pool. */
+/** FNV-1a hash of the address, so that an actor always stays on the same thread of its pool. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {
@@ -170,15 +177,12 @@ function hash(text: string): number {
   return value >>> 0;
 }
 
-/**
- * Returns a function from an address to its node, undefined for an address without a row. Tethers are spread
- * over `tetherThreads` nodes.
- */
-export function createNodeLookup(tetherThreads: number): (address: string) => string | undefined {
+/** Returns a function from an address to its node, undefined for an address without a row. */
+export function createNodeLookup(pools: PoolSizes): (address: string) => string | undefined {
   return (address) => {
     const kind = placementOf(address)?.node;
     if (kind === 'services') return SERVICES_NODE;
-    if (kind === 'tethers') return tethersNode(hash(address) % tetherThreads);
+    if (kind !== undefined && isPool(kind)) return pooledNode(kind, hash(address) % pools[kind]);
     return kind;
   };
 }

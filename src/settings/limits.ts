@@ -336,8 +336,6 @@ export const DOOR = {
 
 /** Threads and actors. */
 export const THREADS = {
-  /** Threads that tethers are spread over. */
-  tethers: 2,
   restarts: { max: 5, withinMs: 60_000 },
   /**
    * The pause before each further start of a thread that died more often:

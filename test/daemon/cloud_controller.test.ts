@@ -1,7 +1,9 @@
 // Which threads the cloud part starts, and when.
+
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
+import { newChangePermit } from '../../src/adapters/change_permit.ts';
 import { CloudController } from '../../src/daemon/cloud_controller.ts';
 import type { ClustersProtocol } from '../../src/protocol/clusters.ts';
 import { NO_QUOTAS } from '../../src/protocol/quotas.ts';
@@ -22,6 +24,7 @@ async function link() {
     stop: async () => [],
   };
   const cloud = new CloudController(here.node, threads, {
+    changePermit: newChangePermit(true),
     keyFile: '',
     tetherPorts: [20_000, 20_001],
     sweepMs: 1_000,

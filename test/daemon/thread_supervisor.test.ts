@@ -26,8 +26,8 @@ beforeAll(async () => {
 });
 
 /** Tethers are spread over two threads. */
-const tetherThreads = 2;
-const nodeOf = createNodeLookup(tetherThreads);
+const pools = { tethers: 2, clusters: 1 };
+const nodeOf = createNodeLookup(pools);
 
 /** The address of a tether on the thread `name`. */
 function tetherOn(name: string): string {
@@ -44,7 +44,7 @@ function open(options: Partial<ThreadSupervisorOptions> = {}) {
   const deaths: { name: string; error: unknown; sequel: DeathSequel }[] = [];
   const threads = createThreadSupervisor({
     node,
-    tetherThreads,
+    pools,
     dataFor: () => data,
     onDeath: (name, error, sequel) => deaths.push({ name, error, sequel }),
     onUnendable: (diagnosis) => {

@@ -4,12 +4,14 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { cloudEventsActor } from '../../src/actors/cloud/cloud_events.ts';
 import { cloudOperationsActor } from '../../src/actors/cloud/cloud_operations.ts';
+import { createClusterClient } from '../../src/actors/cloud/cluster_client.ts';
 import { clustersActor } from '../../src/actors/cloud/clusters.ts';
 import { policiesActor } from '../../src/actors/cloud/policies.ts';
 import { principalsActor } from '../../src/actors/cloud/principals.ts';
 import type { DaemonPod } from '../../src/actors/cloud/sleep.ts';
 import { sweeperActor } from '../../src/actors/cloud/sweeper.ts';
 import { workloadsActor } from '../../src/actors/cloud/workloads.ts';
+import { clusterActor } from '../../src/actors/clusters/cluster.ts';
 import type { AddressRule } from '../../src/adapters/address_rule.ts';
 import { type KubeCluster, openKubeCluster } from '../../src/adapters/kube/kube_cluster.ts';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
@@ -24,6 +26,7 @@ import { cloudViewsActor } from '../../src/front/views/cloud_views_actor.ts';
 import type { SweeperProtocol, WorkloadsProtocol } from '../../src/protocol/cloud.ts';
 import type { CloudEventFilter, CloudEventsProtocol } from '../../src/protocol/cloud_events.ts';
 import type { CloudOperationsProtocol } from '../../src/protocol/cloud_operations.ts';
+import type { ClusterProtocol } from '../../src/protocol/cluster_calls.ts';
 import type { ClusterAccess, ClusterInput, ClustersProtocol } from '../../src/protocol/clusters.ts';
 import type { EventsProtocol } from '../../src/protocol/events.ts';
 import type { PoliciesProtocol } from '../../src/protocol/policies.ts';
@@ -163,10 +166,19 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     subscribed: false,
     names: null,
   });
+  let connections = 0;
+  const client = (access: ClusterAccess, id: string): KubeCluster => {
+    connections += 1;
+    const cluster = here.ref<ClusterProtocol>(`cluster:${id}.${connections}`);
+    return createClusterClient({ access, cluster, ensure: async () => null, clock: realTime });
+  };
+  here.node.family('cluster:', clusterActor, () => ({
+    open: (access) => openKubeCluster(access, ANY, realTime),
+  }));
   const workloads = await here.start('workloads', workloadsActor, {
     store: cloudStore,
     vault: key,
-    open: options.open ?? ((access) => openKubeCluster(access, ANY, realTime)),
+    open: options.open ?? client,
     podAccess: options.podAccess ?? null,
     ownPod: options.ownPod ?? null,
     self: options.self ?? 'here',

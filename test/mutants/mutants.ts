@@ -49,6 +49,7 @@ const TETHERS = ['tethers', 'clients_and_pods', 'pod_watch', 'unready_pods'].map
 const CHANGES = ['sleep_wake', 'refused_changes', 'undone_sleep', 'shared_workload'].map(
   (name) => `test/actors/cloud/${name}.test.ts`,
 );
+const CLUSTER_CALLS = ['test/actors/clusters'];
 const WATCH = ['test/adapters/kube/list_watch.test.ts'];
 const FLOODS = ['test/front/server/floods.test.ts'];
 const GUARD = ['test/front/api/guard.test.ts', 'test/front/api/access.test.ts'];
@@ -498,6 +499,38 @@ export const MUTANTS: readonly Mutant[] = [
       '    await withTimeout(CLOUD.scaleTimeoutMs, Promise.allSettled(old.calls), this.owner.clock);\n',
       '',
       ['test/actors/cloud/replaced_connection.test.ts'],
+    ],
+    [
+      'piled-watch',
+      'a watch is read on however far its reader is behind',
+      'src/actors/clusters/watch_feed.ts',
+      'if (this.events.length < MAX_WAITING || this.end) return;',
+      'return;',
+      CLUSTER_CALLS,
+    ],
+    [
+      'orphaned-watch',
+      'a watch stays open at the cluster when its reader has given up',
+      'src/actors/clusters/cluster.ts',
+      '    abort?.abort();\n',
+      '',
+      CLUSTER_CALLS,
+    ],
+    [
+      'forgotten-access',
+      'a cluster whose thread has ended is never opened again',
+      'src/actors/cloud/cluster_client.ts',
+      "if (isFailure(error) && (error.code === 'gone' || error.code === 'crashed')) this.opened = null;",
+      '',
+      CLUSTER_CALLS,
+    ],
+    [
+      'suspended-lease',
+      'a Berth changes clusters after a suspension longer than its lease',
+      'src/adapters/change_permit.ts',
+      ' &&\n  BigInt(Date.now()) < Atomics.load(ends(permit), WALL_MS)',
+      '',
+      ['test/adapters/change_permit.test.ts'],
     ],
     [
       'lively-watch',

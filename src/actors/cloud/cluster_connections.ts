@@ -19,8 +19,8 @@ import { ClusterInformer, type ClusterInformerOwner } from './cluster_informer.t
 export interface ClusterConnectionsConfig {
   store: CloudStore;
   vault: Vault;
-  /** Makes the client of a cluster. It connects at its first use. */
-  open: (access: ClusterAccess) => KubeCluster;
+  /** Makes the client of the cluster `id`. It connects at its first use. */
+  open: (access: ClusterAccess, id: string) => KubeCluster;
   /** The access to the pod's own cluster; null outside of a pod. */
   podAccess: ClusterAccess | null;
 }
@@ -232,7 +232,7 @@ export class ClusterConnections {
     const namespaces = given.length > 0 || !access.namespace ? given : [access.namespace];
     const informer = new ClusterInformer({
       id,
-      cluster: this.config.open(access),
+      cluster: this.config.open(access, id),
       origin: originOf(access),
       owner: this.owner,
       namespaces,

@@ -4,14 +4,10 @@
 // or the receipt with the count in it. So nothing has to be remembered, and every step may be repeated.
 
 import { CUT_OFF_ANNOTATION, RECEIPT_ANNOTATION, WAKE_ANNOTATION } from '../../adapters/kube/annotations.ts';
-import type {
-  CurrentWorkload,
-  KubeCluster,
-  PatchStep,
-  WorkloadReference,
-} from '../../adapters/kube/kube_cluster.ts';
+import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { isAdmissionRefusal, KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
+import type { CurrentWorkload, PatchStep, WorkloadReference } from '../../protocol/cluster_calls.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { SleepCause, SleepReceipt, WakeCause, WakeReceipt } from '../../protocol/receipts.ts';
 import { isFailure } from '../../runtime/actor.ts';

@@ -1,9 +1,8 @@
 // Whether a workload has a lasting Ready pod, and if not, why.
-import type { KubeCluster, Resource } from '../../adapters/kube/kube_cluster.ts';
+import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { KubeError } from '../../adapters/kube/kube_errors.ts';
 import { type PodRow, podsResource } from '../../adapters/kube/pods.ts';
-import { arrayOrEmpty, boundedCount } from '../../adapters/kube/untrusted_values.ts';
-import { type V1OwnerReference, type V1ReplicaSet, wire } from '../../adapters/kube/wire_types.ts';
+import { replicaSetsResource } from '../../adapters/kube/replica_sets.ts';
 import { eventTroubles } from '../../adapters/kube/workload_events.ts';
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import { isReady } from './workload_record.ts';
@@ -20,22 +19,6 @@ async function ownPods(cluster: KubeCluster, seen: ObservedWorkload): Promise<Po
   }
 }
 
-/** Whether each ReplicaSet of a Deployment has acted on its latest count. */
-const replicaSetsResource = ({ namespace, name, selector }: ObservedWorkload): Resource<boolean> => ({
-  description: `replicasets.apps in namespace ${namespace}`,
-  path: `/apis/apps/v1/namespaces/${encodeURIComponent(namespace)}/replicasets`,
-  query: { labelSelector: selector },
-  rowOf: (object) => {
-    const { metadata, status } = wire<V1ReplicaSet>(object) ?? {};
-    const isOwn = arrayOrEmpty(metadata?.ownerReferences).some((item) => {
-      const owner = wire<V1OwnerReference>(item);
-      return owner?.controller === true && owner.kind === 'Deployment' && owner.name === name;
-    });
-    if (!isOwn) return undefined;
-    return boundedCount(status?.observedGeneration, 0) >= boundedCount(metadata?.generation, 0);
-  },
-});
-
 /**
  * Whether no pod is about to be ended because of an earlier count. Pods are ended by the Deployment's
  * ReplicaSets, which may lag behind its status.
@@ -43,7 +26,7 @@ const replicaSetsResource = ({ namespace, name, selector }: ObservedWorkload): R
 async function isSettled(cluster: KubeCluster, seen: ObservedWorkload): Promise<boolean> {
   if (seen.kind !== 'Deployment') return true;
   try {
-    return (await cluster.list(replicaSetsResource(seen))).rows.every((isCurrent) => isCurrent);
+    return (await cluster.list(replicaSetsResource(seen))).rows.every(({ isCurrent }) => isCurrent);
   } catch (error) {
     if (isDenied(error)) return true;
     throw error;

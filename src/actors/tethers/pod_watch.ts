@@ -5,9 +5,10 @@ import { createKubeCluster, type KubeCluster } from '../../adapters/kube/kube_cl
 import { isCallError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import { createKubeHttp } from '../../adapters/kube/kube_http.ts';
 import { listAndWatch } from '../../adapters/kube/list_watch.ts';
-import { type PodRow, podsResource, podsTrouble, type SelectedWorkload } from '../../adapters/kube/pods.ts';
+import { type PodRow, podsResource, podsTrouble } from '../../adapters/kube/pods.ts';
 import { eventTroubles } from '../../adapters/kube/workload_events.ts';
 import type { TetherTarget } from '../../protocol/cloud.ts';
+import type { SelectedWorkload } from '../../protocol/cluster_calls.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import type { Trouble } from './pending_connections.ts';

@@ -3,6 +3,14 @@
 
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { ReviewedRight, ServiceAccountName } from '../../protocol/cluster_account.ts';
+import type {
+  Autoscaler,
+  Collection,
+  CurrentWorkload,
+  PatchStep,
+  WatchedChange,
+  WorkloadReference,
+} from '../../protocol/cluster_calls.ts';
 import type { ClusterAccess, ClusterCapabilities } from '../../protocol/clusters.ts';
 import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import type { Clock } from '../../runtime/actor.ts';
@@ -20,51 +28,21 @@ import {
   parseJson,
   patchBaseOf,
   seenWorkloadOf,
-  type WatchEvent,
   watchEventOf,
 } from './parse_objects.ts';
 import { requestToken } from './service_account.ts';
 import { arrayOrEmpty, boundedCount, boundedText, oneLine } from './untrusted_values.ts';
 import { type V1HorizontalPodAutoscaler, type VersionInfo, wire } from './wire_types.ts';
 
-/** Names a workload of the cluster. */
-export interface WorkloadReference {
-  kind: WorkloadKind;
-  namespace: string;
-  name: string;
-}
-
 /** A collection of objects and how they are reduced to rows. */
-export interface Resource<Row> {
+export interface Resource<Row extends object> {
+  collection: Collection;
   /** Such as `deployments.apps in all namespaces`. */
   description: string;
   path: string;
   query: Record<string, string>;
   /** undefined: an invalid object, to be left out. */
   rowOf(object: unknown): Row | undefined;
-}
-
-/** A workload as just read, the basis of a change. */
-export interface CurrentWorkload {
-  seen: ObservedWorkload;
-  losesVolumes: boolean;
-  /** metadata.annotations as read; null: the object has none. */
-  annotations: Readonly<Record<string, unknown>> | null;
-  /** spec.persistentVolumeClaimRetentionPolicy as read; null: the object has none. */
-  retentionPolicy: unknown;
-}
-
-/** A HorizontalPodAutoscaler. */
-export interface Autoscaler {
-  name: string;
-  maxReplicas: number;
-}
-
-/** One step of a JSON patch (RFC 6902). A `test` of null holds where the path does not exist. */
-export interface PatchStep {
-  op: 'test' | 'add' | 'replace' | 'remove';
-  path: string;
-  value?: unknown;
 }
 
 export interface KubeListing<Row> {
@@ -77,7 +55,9 @@ export interface WatchHandler<Row> {
   /** The server has accepted the watch. */
   onOpen(): void;
   /** null: an ignored line, which still shows that the watch is alive. */
-  onEvent(event: Exclude<WatchEvent<Row>, { type: 'error' }> | null): void;
+  onEvent(event: WatchedChange<Row> | null): void;
+  /** Resolves when more events are welcome; undefined: always. */
+  whenReady?: (() => Promise<void>) | undefined;
 }
 
 /**
@@ -93,17 +73,17 @@ export interface KubeCluster {
   /** A new token of a ServiceAccount, a secret. */
   requestToken(account: ServiceAccountName, lifetimeS: number): Promise<string>;
   /** All pages of a listing. */
-  list<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<KubeListing<Row>>;
+  list<Row extends object>(resource: Resource<Row>, signal?: AbortSignal): Promise<KubeListing<Row>>;
   /**
    * The current resourceVersion of the collection, read with a listing of one object. A watch that follows
    * uses the same connection.
    */
-  currentVersion<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<string>;
+  currentVersion<Row extends object>(resource: Resource<Row>, signal?: AbortSignal): Promise<string>;
   /**
    * Resolves when the server ends the watch, rejects when `signal` aborts. An error event is thrown as a
    * KubeError.
    */
-  watch<Row>(
+  watch<Row extends object>(
     resource: Resource<Row>,
     from: string,
     handler: WatchHandler<Row>,
@@ -130,6 +110,7 @@ export const workloadsResource = (
   kind: WorkloadKind,
   namespace: string | null = null,
 ): Resource<ObservedWorkload> => ({
+  collection: { of: 'workloads', kind, namespace },
   description: `${PLURALS[kind]}.apps in ${namespace === null ? 'all namespaces' : `namespace ${namespace}`}`,
   path: `/apis/apps/v1/${namespace === null ? '' : `namespaces/${encodeURIComponent(namespace)}/`}${PLURALS[kind]}`,
   query: {},
@@ -152,7 +133,7 @@ const MAX_PAGES_FACTOR = 4;
 const isListExpired = (error: unknown): boolean => error instanceof KubeError && error.status.status === 410;
 
 /** Collects one page from its bytes. */
-function pageSink<Row>(resource: Resource<Row>): BodySink<ListPage & { rows: Row[] }> {
+function pageSink<Row extends object>(resource: Resource<Row>): BodySink<ListPage & { rows: Row[] }> {
   const rows: Row[] = [];
   const items = new JsonItemStream((item) => {
     const row = resource.rowOf(item);
@@ -162,7 +143,7 @@ function pageSink<Row>(resource: Resource<Row>): BodySink<ListPage & { rows: Row
 }
 
 /** Reads one page with its rows. */
-function readPage<Row>(
+function readPage<Row extends object>(
   http: KubeHttp,
   resource: Resource<Row>,
   query: { limit: string; continue?: string },
@@ -179,7 +160,7 @@ function readPage<Row>(
   return http.read(request, () => pageSink(resource));
 }
 
-async function listAll<Row>(
+async function listAll<Row extends object>(
   http: KubeHttp,
   resource: Resource<Row>,
   limit: number,
@@ -205,7 +186,7 @@ async function listAll<Row>(
   return { rows, version };
 }
 
-async function listWithRetry<Row>(
+async function listWithRetry<Row extends object>(
   http: KubeHttp,
   resource: Resource<Row>,
   limit: number,
@@ -220,7 +201,7 @@ async function listWithRetry<Row>(
   }
 }
 
-function watchRequest<Row>(resource: Resource<Row>, from: string): KubeRequest {
+function watchRequest<Row extends object>(resource: Resource<Row>, from: string): KubeRequest {
   const { timeoutS } = CLOUD.watch;
   return {
     action: `watch ${resource.description}`,
@@ -273,14 +254,14 @@ export function createKubeCluster(http: KubeHttp, pageSize: number = CLOUD.pageS
       const { version } = await readPage(http, resource, { limit: '1' }, options);
       return version;
     },
-    async watch(resource, from, { onOpen, onEvent }, signal) {
+    async watch(resource, from, { onOpen, onEvent, whenReady }, signal) {
       const request = watchRequest(resource, from);
       const onLine = (line: Uint8Array): void => {
         const event = watchEventOf(line, resource.rowOf);
         if (event?.type === 'error') throw new KubeError(request.action, event.status);
         onEvent(event ?? null);
       };
-      await http.stream(request, { onOpen, onLine }, signal);
+      await http.stream(request, { onOpen, onLine, whenReady }, signal);
     },
     async getWorkload(target) {
       let body: Buffer;

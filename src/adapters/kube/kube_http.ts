@@ -66,6 +66,8 @@ export interface LineSink {
   /** The answer has begun. */
   onOpen(): void;
   onLine(line: Uint8Array): void;
+  /** Resolves when more lines are welcome; until then they stay in the socket. undefined: always. */
+  whenReady?: (() => Promise<void>) | undefined;
 }
 
 type Body = AsyncIterable<Uint8Array>;
@@ -236,6 +238,7 @@ class PooledKubeHttp implements KubeHttp {
       for await (const chunk of body) {
         const lines = await pace.run(() => split(chunk));
         for (const line of lines) await pace.run(() => sink.onLine(line));
+        await sink.whenReady?.();
       }
     });
   }

@@ -8,7 +8,7 @@ import { isCallError, KubeError } from './kube_errors.ts';
 import { isOlderVersion } from './parse_objects.ts';
 
 /** Whatever its methods throw is a defect, and ends the list and watch. */
-export interface ListWatchHandler<Row> {
+export interface ListWatchHandler<Row extends object> {
   /** All rows, from a listing begun at `startedAt` (monotonic milliseconds). */
   onListed(rows: Row[], startedAt: number): void;
   /** In the cluster's order. */
@@ -67,7 +67,7 @@ type Position =
 
 const UNLISTED: Position = { kind: 'unlisted' };
 
-class Reflector<Row> {
+class Reflector<Row extends object> {
   private readonly cluster: KubeCluster;
   private readonly resource: Resource<Row>;
   private readonly handler: ListWatchHandler<Row>;
@@ -234,7 +234,7 @@ class Reflector<Row> {
  * denied, lists periodically (CLOUD.poll). After errors it retries forever, with full jitter and up to 30 s
  * apart plus the server's Retry-After. Rejects only for defects, such as whatever `handler` throws.
  */
-export function listAndWatch<Row>(
+export function listAndWatch<Row extends object>(
   cluster: KubeCluster,
   resource: Resource<Row>,
   from: WatchStart | null,

@@ -14,6 +14,7 @@ export interface NamespaceRow {
 
 /** All namespaces. */
 export const namespacesResource: Resource<NamespaceRow> = {
+  collection: { of: 'namespaces' },
   description: 'namespaces',
   path: '/api/v1/namespaces',
   query: {},

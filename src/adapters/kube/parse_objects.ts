@@ -1,6 +1,7 @@
 // Reduces the objects of a cluster to slim rows, field by field. Nothing from an untrusted cluster passes
 // unchecked, and invalid objects are left out. Pure.
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
+import type { WatchedChange } from '../../protocol/cluster_calls.ts';
 import { LABEL_KEY, LABEL_VALUE, labelText } from '../../protocol/labels.ts';
 import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import {
@@ -35,10 +36,7 @@ export interface ListPage {
   next: string | null;
 }
 
-export type WatchEvent<Row> =
-  | { type: 'changed' | 'deleted'; row: Row; version: string }
-  | { type: 'bookmark'; version: string }
-  | { type: 'error'; status: KubeStatus };
+export type WatchEvent<Row> = WatchedChange<Row> | { type: 'error'; status: KubeStatus };
 
 /** Names go into paths, so they must be DNS subdomains. */
 export const DNS_SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;

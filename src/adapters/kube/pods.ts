@@ -1,5 +1,6 @@
 // The pods of a workload: which are ready for connections, and why the others are not.
-import type { Resource, WorkloadReference } from './kube_cluster.ts';
+import type { SelectedWorkload } from '../../protocol/cluster_calls.ts';
+import type { Resource } from './kube_cluster.ts';
 import { DNS_SUBDOMAIN, KUBE_UID } from './parse_objects.ts';
 import { arrayOrEmpty, boundedText, oneLine, timeOrNull } from './untrusted_values.ts';
 import {
@@ -10,14 +11,6 @@ import {
   type Wire,
   wire,
 } from './wire_types.ts';
-
-/** A workload, with what identifies its pods. */
-export interface SelectedWorkload extends WorkloadReference {
-  /** The label selector of its pods. */
-  selector: string;
-  /** Its current ReplicaSet, if known. */
-  replicaSet?: string | null;
-}
 
 export interface PodRow {
   uid: string;
@@ -119,6 +112,7 @@ export function podRowOf(object: unknown, workload: Omit<SelectedWorkload, 'sele
 
 /** The pods that a workload's selector matches: its own, and perhaps others. */
 export const podsResource = (workload: SelectedWorkload): Resource<PodRow> => ({
+  collection: { of: 'pods', workload },
   description: `pods in namespace ${workload.namespace}`,
   path: `/api/v1/namespaces/${encodeURIComponent(workload.namespace)}/pods`,
   query: { labelSelector: workload.selector },

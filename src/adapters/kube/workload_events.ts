@@ -1,6 +1,7 @@
 // Why a workload gets no pod, or a pod does not start, according to the cluster's own events.
+import type { SelectedWorkload } from '../../protocol/cluster_calls.ts';
 import type { KubeCluster, Resource } from './kube_cluster.ts';
-import type { PodRow, SelectedWorkload } from './pods.ts';
+import type { PodRow } from './pods.ts';
 import { boundedText, oneLine } from './untrusted_values.ts';
 import { type CoreV1Event, wire } from './wire_types.ts';
 
@@ -30,7 +31,8 @@ function troubleEventOf(object: unknown): TroubleEvent | undefined {
 }
 
 /** The warnings about the object of that kind and name. */
-const warningsResource = (namespace: string, kind: string, name: string): Resource<TroubleEvent> => ({
+export const warningsResource = (namespace: string, kind: string, name: string): Resource<TroubleEvent> => ({
+  collection: { of: 'events', namespace, kind, name },
   description: `events in namespace ${namespace}`,
   path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`,
   query: { fieldSelector: `type=Warning,involvedObject.kind=${kind},involvedObject.name=${name}` },

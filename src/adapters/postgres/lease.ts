@@ -6,6 +6,7 @@ import { newUlid } from '../../protocol/ulid.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { LEASE } from '../../settings/cloud_limits.ts';
 import type { DatabaseAddress } from '../../settings/database_url.ts';
+import { type ChangePermit, forbidChanges, permitChanges } from '../change_permit.ts';
 import { DatabaseConnection, DatabaseError } from './connection.ts';
 
 /** Every write is checked against this in the database. */
@@ -22,6 +23,8 @@ export interface LeaseOptions {
   /** Where the others reach it, as JSON; null: they cannot. */
   ownAddress: string | null;
   onHeld: (fence: Fence) => void;
+  /** Given while the lease lets clusters be changed. */
+  changePermit: ChangePermit;
   /** Called once. From then on no cluster may be changed, and the database refuses writes. */
   onLost: (reason: string) => void;
   /** Another Berth holds it; called with each beat. `address`: as published by the holder. */
@@ -59,6 +62,8 @@ export class Lease {
   constructor(options: LeaseOptions) {
     const { address, clock } = options;
     this.options = options;
+    // A thread that died with the lease has left it as it was.
+    forbidChanges(options.changePermit);
     this.member = newUlid(clock.now());
     this.connection = new DatabaseConnection(address, {
       purpose: 'lease',
@@ -77,24 +82,10 @@ export class Lease {
 
   /** Whether no other Berth can hold it, unless this session has ended unnoticed. */
   isValid(): boolean {
-    return this.state === 'held' && this.isBefore(LEASE.ttlMs - LEASE.marginMs);
-  }
-
-  /**
-   * Whether clusters may be changed. Must be checked right before the change, with no await in between. The
-   * last renewal is more recent than the grace period of an ended session, so no other Berth can have the
-   * lease.
-   */
-  mayChange(): boolean {
-    return this.state === 'held' && this.isBefore(LEASE.graceMs - LEASE.changeMarginMs);
-  }
-
-  /**
-   * Whether less than `ms` has passed since the renewal, by both clocks: the monotonic one stands still while
-   * the machine is suspended, and the wall clock may be set.
-   */
-  private isBefore(ms: number): boolean {
+    if (this.state !== 'held') return false;
+    const ms = LEASE.ttlMs - LEASE.marginMs;
     const { clock } = this.options;
+    // The monotonic clock stands still while the machine is suspended, and the wall clock may be set.
     return clock.monotonic() < this.renewedAt + ms && clock.now() < this.renewedAtWall + ms;
   }
 
@@ -114,6 +105,7 @@ export class Lease {
 
   private end(): void {
     this.state = 'over';
+    forbidChanges(this.options.changePermit);
     this.cancelBeat();
     this.stopChecking();
   }
@@ -178,6 +170,10 @@ export class Lease {
     }
     this.renewedAt = sentAt;
     this.renewedAtWall = sentAtWall;
+    // More recent than the grace period of an ended session, so no other Berth can have the lease.
+    const changeMs = LEASE.graceMs - LEASE.changeMarginMs;
+    const sinceMs = this.options.clock.monotonic() - sentAt;
+    permitChanges(this.options.changePermit, changeMs - sinceMs, sentAtWall + changeMs);
     this.beatIn(LEASE.beatMs);
     if (this.state === 'held') return;
     this.state = 'held';

@@ -3,6 +3,7 @@ import { systemClock } from '../../runtime/clock.ts';
 import { deferred } from '../../runtime/deferred.ts';
 import { DATABASE, LEASE } from '../../settings/cloud_limits.ts';
 import type { DatabaseAddress } from '../../settings/database_url.ts';
+import { newChangePermit } from '../change_permit.ts';
 import type { CloudStore } from '../storage/cloud_store.ts';
 import { checkServer } from './check_server.ts';
 import { DatabaseConnection, DatabaseError } from './connection.ts';
@@ -29,6 +30,7 @@ export async function openLeased(address: DatabaseAddress, host: string): Promis
   const begun = systemClock.monotonic();
   const lease = new Lease({
     ...{ address, clock: systemClock, host, ownAddress: null, onTrouble: held.reject },
+    changePermit: newChangePermit(false),
     onLost: (reason) => held.reject(new DatabaseError('again', reason)),
     onStandby: (holder) => {
       if (systemClock.monotonic() - begun < LEASE.ttlMs + LEASE.beatMs) return;

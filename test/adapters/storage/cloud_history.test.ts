@@ -1,6 +1,7 @@
 // What the journal of cloud events promises, in a state directory and in a shared database.
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newChangePermit } from '../../../src/adapters/change_permit.ts';
 import { DatabaseConnection } from '../../../src/adapters/postgres/connection.ts';
 import { Lease } from '../../../src/adapters/postgres/lease.ts';
 import { migrate } from '../../../src/adapters/postgres/migrate.ts';
@@ -41,7 +42,7 @@ async function leased(): Promise<{ url: string; open: Reopen; lease: HeldLease }
   await migrate(connect(), true);
   const held = deferred<HeldLease>();
   const lease = new Lease({
-    ...{ address, clock: realTime, host: 'test', ownAddress: null },
+    ...{ address, clock: realTime, host: 'test', ownAddress: null, changePermit: newChangePermit(false) },
     ...{ onLost: held.reject, onTrouble: held.reject, onStandby: () => undefined },
     onHeld: (fence) =>
       held.resolve({ fence, isValid: () => lease.isValid(), onFenced: () => lease.onFenced() }),

@@ -1,0 +1,3 @@
+import { runClustersThread } from '../src/daemon/clusters_thread.ts';
+
+void runClustersThread();
