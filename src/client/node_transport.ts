@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { BerthError, isBerthError } from './errors.ts';
 import { type Access, authorization, type ProofCrypto, proveServer } from './prove_server.ts';
-import { connectTo, MAX_ANSWER_BYTES, requestOn, toHttpAnswer } from './socket_request.ts';
+import { connectTo, lengthHeader, MAX_ANSWER_BYTES, requestOn, toHttpAnswer } from './socket_request.ts';
 import type { HttpAnswer, HttpRequest, Transport } from './transport.ts';
 
 function streamedAnswer(message: IncomingMessage): HttpAnswer {
@@ -93,8 +93,7 @@ async function requestStreamed(asked: HttpRequest): Promise<HttpAnswer> {
   const { socket, bearer } = await connectProven(url, access, signal);
   const { request } = process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http');
   return new Promise((resolve, reject) => {
-    const lines = [...headers, ...authorization(bearer)].flat();
-    if (body !== undefined) lines.push('Content-Length', String(Buffer.byteLength(body)));
+    const lines = [...headers, ...authorization(bearer), ...lengthHeader(method, body)].flat();
     // Given a list of headers, node:http adds none of its own.
     lines.push('Host', new URL(url).host);
     // No agent: a new connection on loopback is cheaper than detecting that a kept one was closed.

@@ -14,14 +14,20 @@ interface SentRequest extends Omit<HttpRequest, 'access' | 'isBuffered'> {
   isKept?: boolean;
 }
 
+/**
+ * The header with the length of a body. A change without a body has the length 0: without this header,
+ * node:http would send an empty chunked body.
+ */
+export const lengthHeader = (method: string, body: string | undefined): HttpRequest['headers'] =>
+  body === undefined && method === 'GET' ? [] : [['Content-Length', String(Buffer.byteLength(body ?? ''))]];
+
 function requestBytes({ method, url, headers, body, isKept = false }: SentRequest): string {
   const { pathname, search, host } = new URL(url);
   const lines = [
     `${method} ${pathname}${search} HTTP/1.1`,
     `Host: ${host}`,
     ...(isKept ? [] : ['Connection: close']),
-    ...headers.map(([name, value]) => `${name}: ${value}`),
-    ...(body === undefined && method === 'GET' ? [] : [`Content-Length: ${Buffer.byteLength(body ?? '')}`]),
+    ...[...headers, ...lengthHeader(method, body)].map(([name, value]) => `${name}: ${value}`),
   ];
   return lines.join('\r\n') + HEAD_END + (body ?? '');
 }

@@ -29,13 +29,13 @@ export interface Team {
 }
 
 /** A server with an issuer, and a user in whose name commands run. */
-export async function team({ hasIssuer = true } = {}): Promise<Team> {
+export async function team({ hasIssuer = true, relayPort = -1 } = {}): Promise<Team> {
   const issuer = await startLoginIssuer();
   const { cert, key } = certificateFiles();
   const oidc = hasIssuer ? `oidc_issuer = "${issuer.url}"\noidc_audience = "berth"\n` : '';
   const server = await startDaemon({
     command: ['cloud', 'serve'],
-    config: `[cloud]\ntoken = "cloud"\nport = 0\nrelay_port = -1\ntls_cert = "${cert}"\ntls_key = "${key}"\n${oidc}`,
+    config: `[cloud]\ntoken = "cloud"\nport = 0\nrelay_port = ${relayPort}\ntls_cert = "${cert}"\ntls_key = "${key}"\n${oidc}`,
   });
   const url = `https://localhost:${server.port}`;
   const home = folder();

@@ -8,6 +8,7 @@ import { Socket } from 'node:net';
 import type { ClusterAccess } from '../../src/protocol/clusters.ts';
 import type { WorkloadKind } from '../../src/protocol/workload_kinds.ts';
 import { certificate } from './certificates.ts';
+import { serveEchoingPods } from './echoing_pods.ts';
 import { applyJsonPatch, PatchFailed } from './json_patch.ts';
 import { podsOf, replicaSetOf } from './kube_double_pods.ts';
 import { restartablePort } from './restartable_port.ts';
@@ -360,6 +361,7 @@ class Server implements Double {
     const server = createServer({ cert: this.leaf.cert, key: this.leaf.key }, (request, response) => {
       void this.answer(request, response);
     });
+    serveEchoingPods(server);
     server.on('connection', (socket) => {
       if (socket instanceof Socket) this.raw.set(socket.remotePort ?? 0, socket);
     });

@@ -7,7 +7,7 @@ import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders, ResponseStream } from '../server/http_server.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
 import type { AppContext } from './app_context.ts';
-import { isJsonType } from './json_body.ts';
+import { readJsonBody } from './json_body.ts';
 import type { PendingCalls } from './pending_calls.ts';
 import type { RemoteAnswer, RemoteApi, RemoteRequest } from './remote_api.ts';
 import { type HttpReply, headersOf } from './reply.ts';
@@ -25,8 +25,6 @@ function passedHead(exchange: HttpExchange): Pick<RemoteRequest, 'method' | 'pat
     const value = exchange.header(name);
     return value === '' ? [] : [[name, value]];
   });
-  if (exchange.head.hasBody && !isJsonType(exchange.header('content-type')))
-    throw fail('unsupported_media_type', 'the body is not application/json');
   return {
     method: exchange.method === 'HEAD' ? 'GET' : exchange.method,
     path: query === '' ? exchange.path : `${exchange.path}?${query}`,
@@ -34,11 +32,10 @@ function passedHead(exchange: HttpExchange): Pick<RemoteRequest, 'method' | 'pat
   };
 }
 
-/** Resolves with the body of a request; null if it has none. */
-async function passedBody(exchange: HttpExchange): Promise<string | null> {
-  if (!exchange.head.hasBody) return null;
-  const bytes = await exchange.readBody({ bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs });
-  return Buffer.from(bytes).toString();
+/** Resolves with the body of a request; null if it has none. Fails as `readJsonBody` does. */
+function passedBody(exchange: HttpExchange): Promise<string | null> {
+  if (!exchange.head.hasBody) return Promise.resolve(null);
+  return readJsonBody(exchange).then((bytes) => (bytes.length > 0 ? Buffer.from(bytes).toString() : null));
 }
 
 /** The time limit for an answer, in milliseconds: the other Berth's own limits plus the transfer. */

@@ -16,7 +16,7 @@ import { askerOf, operationKey, runOperation } from './cloud_operations.ts';
 import { checkCloudRight } from './cloud_rights.ts';
 import { type Guard, givenToken, isPreflight } from './guard.ts';
 import type { RequestContext } from './handler.ts';
-import { isJsonType, parseBody } from './json_body.ts';
+import { isJsonType, parseBody, readJsonBody } from './json_body.ts';
 import { type PendingCall, PendingCalls } from './pending_calls.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
@@ -333,10 +333,7 @@ export class RequestHandler {
     parse: (value: unknown) => Promise<unknown>,
     { request, work }: { request: RequestContext; work: () => unknown },
   ): Promise<unknown> {
-    if (exchange.head.hasBody && !isJsonType(exchange.header('content-type')))
-      throw fail('unsupported_media_type', 'the body is not application/json');
-    const limits = { bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };
-    return exchange.readBody(limits).then(async (bytes) => {
+    return readJsonBody(exchange).then(async (bytes) => {
       if (bytes.length > 0 || route.body !== null) request.body = await parse(parseBody(bytes));
       const { app, body, reach } = request;
       if (reach) await checkAgentBody(route, body, reach, app);

@@ -13,7 +13,8 @@ const serving = (views: CloudViews) =>
     cloud: cloudFront({ token: 'secret', views, ownListener: { bind: '127.0.0.1', port: 0 } }),
   });
 
-it('are in the audit log with the address of the client, which no client can claim', async () => {
+/** The lease holder with its cloud part, and a standby. */
+async function replicas() {
   const [views, none] = [new CloudViews(), new CloudViews()];
   const [holder, standby] = [await serving(views), await serving(none)];
   const here = await cloud({ world: holder, views, events: holder.events });
@@ -22,6 +23,21 @@ it('are in the audit log with the address of the client, which no client can cla
     port: holder.port,
     relayPort: null,
   });
+  return { holder, standby, here };
+}
+
+it('may have a chunked body of no bytes', async () => {
+  const { holder, standby } = await replicas();
+  const headers = { Authorization: 'Bearer secret', 'Transfer-Encoding': 'chunked' };
+  for (const { port } of [holder, standby])
+    expect(await send(port, 'POST', '/k8s/relay', { headers })).toMatchObject({
+      status: 409,
+      body: { code: 'relay_off' },
+    });
+});
+
+it('are in the audit log with the address of the client, which no client can claim', async () => {
+  const { holder, standby, here } = await replicas();
   /** Where the change of a client at `from` comes from, as the audit log says. */
   const recorded = async (port: number, from: string, passedOn?: string): Promise<string> => {
     const headers = { Authorization: 'Bearer secret', ...(passedOn && { 'Berth-Passed-On': passedOn }) };

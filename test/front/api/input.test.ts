@@ -7,6 +7,7 @@ import {
   expectError,
   type FrontSetup,
   type Running,
+  raw,
   SERVERS,
   SMALL,
   specRow,
@@ -193,6 +194,34 @@ describe.each(SERVERS)('%s', (server) => {
       const text = { body: 'dry_run=1', headers: { 'content-type': 'text/plain' } };
       expectError(await front.request('POST', '/v1/services/web/stop', text), 'unsupported_media_type');
       expect(service.received).toEqual([]);
+    });
+
+    it('may have a chunked body of no bytes, also without a type', async () => {
+      const front = await withServices();
+      const service = await front.stand<ServiceProtocol>('service:web', {
+        stop: () => {
+          throw fail('internal', 'asked');
+        },
+      });
+      const stop = (chunks: string, head = '') => {
+        const line = 'POST /v1/services/web/stop HTTP/1.1\r\nTransfer-Encoding: chunked\r\n';
+        return raw(
+          front.port,
+          `${line}Host: localhost:${front.port}\r\n${head}\r\n${chunks}0\r\n\r\n`,
+          /\}$/,
+        );
+      };
+      for (const head of [
+        '',
+        'Content-Type:\r\n',
+        'Content-Type: text/plain\r\n',
+        'Content-Type: application/json\r\n',
+      ])
+        expect((await stop('', head)).text, head).toMatch(/^HTTP\/1\.1 500 /);
+      expect(service.of('stop')).toHaveLength(4);
+      for (const head of ['', 'Content-Type: text/plain\r\n'])
+        expect((await stop('2\r\n{}\r\n', head)).text, head).toMatch(/^HTTP\/1\.1 415 /);
+      expect(service.of('stop')).toHaveLength(4);
     });
 
     it('may have an empty body', async () => {

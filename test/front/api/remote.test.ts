@@ -50,6 +50,9 @@ describe('the Berth of cloud.remote', () => {
     });
     expect(woken).toMatchObject({ status: 200, body: { replicas: 3 } });
     expect([woken.headers['berth-operation'], begun]).toEqual(['O1', ['k1']]);
+    const chunked = { ...HEADERS, 'Transfer-Encoding': 'chunked' };
+    const empty = await here.request('POST', '/k8s/workloads/W1/wake', { headers: chunked });
+    expect(empty, 'chunks without a byte').toMatchObject({ status: 200, body: { replicas: 3 } });
     const unknown = await here.request('GET', '/k8s/workloads/W9', { headers: HEADERS });
     expect(unknown).toMatchObject({ status: 404, body: { code: 'unknown_workload' } });
     expect(await here.request('GET', '/k8s/tethers', { headers: HEADERS })).toMatchObject({ body: [] });
