@@ -2,6 +2,7 @@
 // refresh token, and its revocation (RFC 7009). The only file that imports oauth4webapi.
 // docs/reference.md "Login".
 import * as oauth from 'oauth4webapi';
+import { claimsOf, type JwtClaims } from '../protocol/jwt_claims.ts';
 import { isBerthAddress } from '../settings/config.ts';
 import { boundedBody } from './bounded_body.ts';
 
@@ -116,26 +117,11 @@ function failureOf(issuer: string, error: unknown, secret?: string): NoTokensErr
   return new NoTokensError(kind, `the issuer ${issuer} gives no proper answer: ${text}`);
 }
 
-interface Claims {
-  aud?: unknown;
-  exp?: unknown;
-  iat?: unknown;
-}
-
-/** The claims of a JWT, unverified: the server that receives it verifies it. */
-function claimsOf(token: string): Claims | null {
-  try {
-    return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Claims | null;
-  } catch {
-    return null;
-  }
-}
-
-const isFor = (claims: Claims | null, audience: string): claims is Claims =>
+const isFor = (claims: JwtClaims | null, audience: string): claims is JwtClaims =>
   [claims?.aud].flat().includes(audience);
 
 /** The lifetime of a token just issued, by its own times, because the local clock may be wrong. */
-function lifetimeOf({ exp, iat }: Claims): number {
+function lifetimeOf({ exp, iat }: JwtClaims): number {
   const seconds = typeof exp === 'number' && typeof iat === 'number' ? exp - iat : 0;
   return Math.max(0, Math.min(seconds * 1_000, MAX_LIFETIME_MS));
 }

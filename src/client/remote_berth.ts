@@ -7,6 +7,7 @@ import { fail, isErrorCode } from '../protocol/errors.ts';
 import { RELAY } from '../settings/cloud_limits.ts';
 import { type Client, createClient } from './create_client.ts';
 import { isBerthError } from './errors.ts';
+import { watchLoginHolder } from './login_holder.ts';
 import { loginToken } from './login_token.ts';
 import { nodeTransport } from './node_transport.ts';
 
@@ -22,6 +23,13 @@ export const remoteKey = async ({ url, token }: RemoteBerth): Promise<AccessKey 
   if (token === null) return null;
   return keyOfToken(typeof token === 'string' ? token : await loginToken(token.login, url));
 };
+
+/**
+ * Returns a check of whether what is opened with its token from now on may stay open: after a logout, and
+ * after a login as another user, it must end. Must be called before the token is read.
+ */
+export const watchHolder = ({ url, token }: RemoteBerth): (() => boolean) =>
+  token === null || typeof token === 'string' ? () => true : watchLoginHolder(token.login, url);
 
 /** Its error codes that have the same meaning here. */
 const PASSED_CODES: ReadonlySet<string> = new Set([

@@ -11,18 +11,31 @@ import {
   type RemoteBerth,
   remoteFailure,
   remoteKey,
+  watchHolder,
 } from '../client/remote_berth.ts';
 import type { RemoteApi } from '../front/api/remote_api.ts';
 import { fail } from '../protocol/errors.ts';
 import { systemClock } from '../runtime/clock.ts';
+
+/** Passes `chunks` on until one comes after `isSameHolder` has become false. */
+async function* chunksWhile(
+  isSameHolder: () => boolean,
+  chunks: AsyncIterable<string>,
+): AsyncGenerator<string> {
+  for await (const chunk of chunks) {
+    if (!isSameHolder()) return;
+    yield chunk;
+  }
+}
 
 /** Its API, to which the front forwards requests. */
 export function remoteApi(remote: RemoteBerth): RemoteApi {
   return {
     send: async ({ method, path, headers, body, isStreamed, signal }) => {
       try {
+        const isSameHolder = watchHolder(remote);
         const key = await remoteKey(remote);
-        return await nodeTransport.request({
+        const answer = await nodeTransport.request({
           method,
           url: remote.url + path,
           headers,
@@ -31,6 +44,7 @@ export function remoteApi(remote: RemoteBerth): RemoteApi {
           access: key && { key, proofPath: access.proveCloud.path, asksTokenless: false },
           ...(body === null ? {} : { body }),
         });
+        return { ...answer, chunks: () => chunksWhile(isSameHolder, answer.chunks()) };
       } catch (error) {
         if (isBerthError(error)) throw remoteFailure(error);
         // The reason of its signal: the client has disconnected, or the answer is late.
@@ -61,6 +75,7 @@ export function remoteLink(remote: RemoteBerth, onDefect: (error: unknown) => vo
   const client = connectRemote(remote);
   return new RelayLink({
     clock: systemClock,
+    watchHolder: () => watchHolder(remote),
     dial: (onClosed) => openRelay(() => admitToRelay(client, remote.url), systemClock, onClosed),
     onDefect,
   });

@@ -323,9 +323,10 @@ export const RELAY = {
   idlePortMs: 60_000,
   /** The pause before a taken port is tried again. */
   listenRetryMs: 10_000,
-  /** The most connections of a thread to other Berths' relays, and how often to look for unused ones. */
+  /** The most connections of a thread to other Berths' relays. */
   maxDialled: 16,
-  reviewIntervalMs: 15_000,
+  /** How often connections are reviewed that are unused, or whose user may have logged out. */
+  reviewIntervalMs: 1_000,
   /** Pauses between attempts to reach a relay. */
   retry: { initialDelayMs: 100, maxDelayMs: 1_000 },
 } as const;

@@ -102,3 +102,25 @@ it('a daemon with cloud.remote changes workloads and tethers them', async () => 
   const { body: rows } = await ask(daemon, 'GET', '/k8s/workloads');
   expect(await ask(daemon, 'POST', `/k8s/workloads/${rows[0].id}/sleep`)).toMatchObject({ status: 200 });
 });
+
+it('tethers end with the login, and have the rights of the next one', async () => {
+  const here = await withWorkload();
+  const { url, issuer, run, admin } = here;
+  const daemon = await near(here);
+  const port = await openTether(daemon);
+  const lastError = async () => (await ask(daemon, 'GET', '/k8s/tethers')).body[0].last_error;
+  const open = connect(port, '127.0.0.1');
+  const ended = new Promise((resolve) => open.on('error', resolve));
+  open.write('hello');
+  await once(open, 'data');
+  await run('logout');
+  await expect(echoed(port)).rejects.toThrow('ECONNRESET');
+  expect(await ended).toMatchObject({ code: 'ECONNRESET' });
+  await eventually(async () => /login at/.test(await lastError()));
+  issuer.subject = 'bob';
+  expect(await run('login', url)).toMatchObject({ code: 0 });
+  await expect(echoed(port)).rejects.toThrow('ECONNRESET');
+  await eventually(async () => /^user:bob needs the role waker/.test(await lastError()));
+  expect(await admin('k8s', 'grants', 'add', 'user:bob', 'waker')).toMatchObject({ code: 0 });
+  expect(await echoed(port)).toBe('hello');
+});

@@ -347,6 +347,14 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   ...area('tethers', [
     [
+      'former-user',
+      'new connections use the rights of a user who has logged out of the other Berth',
+      'src/adapters/relay/relay_link.ts',
+      'mux.isFree && isSameHolder()',
+      'mux.isFree',
+      ['test/actors/tethers/remote_tethers.test.ts'],
+    ],
+    [
       'no-second-sending',
       'bytes that a pod may have seen are sent to another one',
       'src/actors/tethers/session.ts',
@@ -542,6 +550,14 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...area('front', [
+    [
+      'empty-chunks',
+      'an empty chunked body without a type is refused',
+      'src/front/api/json_body.ts',
+      'if (isOtherType && !isChunked)',
+      'if (isOtherType)',
+      ['test/front/api/input.test.ts'],
+    ],
     [
       'earlier-tokens',
       'a standby accepts API tokens as it knew them when it had the lease',

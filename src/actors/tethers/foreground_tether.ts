@@ -15,6 +15,8 @@ export interface ForegroundOptions {
   ports: number[];
   /** Requests a ticket: where to connect, and with what. Rejects with a Failure. */
   admit(): Promise<RelayAdmission>;
+  /** As in RelayLinkOptions. */
+  watchHolder(): () => boolean;
   /** Receives the reason why a connection was reset. */
   onError(reason: string): void;
   /** Receives errors other than Failures. */
@@ -30,6 +32,7 @@ export async function openForegroundTether(options: ForegroundOptions): Promise<
   const { tether, ports, onDefect, onError } = options;
   const link = new RelayLink({
     clock: systemClock,
+    watchHolder: options.watchHolder,
     dial: (onClosed) => openRelay(options.admit, systemClock, onClosed),
     onDefect,
   });

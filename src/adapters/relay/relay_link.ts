@@ -22,6 +22,11 @@ export interface RelayTrouble {
 
 export interface RelayLinkOptions {
   clock: Clock;
+  /**
+   * Called before each `dial`; returns a check of whether its connection may still be used. The user whose
+   * token opened it may log out.
+   */
+  watchHolder(): () => boolean;
   /** Connects; rejects with a Failure. `onClosed` is called when the connection ends. */
   dial(onClosed: () => void): Promise<RelayConnection>;
   /** Receives errors other than Failures. */
@@ -33,6 +38,7 @@ const FINAL_CODES: ReadonlySet<string> = new Set(['remote_denied', 'relay_off'])
 
 interface OpenConnection {
   readonly connection: RelayConnection;
+  isSameHolder(): boolean;
   /** Monotonic time since when it has no streams; null: it has some. */
   idleSince: number | null;
 }
@@ -62,7 +68,8 @@ export class RelayLink {
 
   /** A connection with room; null if there is none. */
   get free(): Mux | null {
-    for (const { connection } of this.open) if (connection.mux.isFree) return connection.mux;
+    for (const { connection, isSameHolder } of this.open)
+      if (connection.mux.isFree && isSameHolder()) return connection.mux;
     return null;
   }
 
@@ -114,9 +121,10 @@ export class RelayLink {
     const reason = this.lastTrouble?.reason ?? 'the other Berth does not answer';
     this.lastTrouble = { reason, since, graceMs: TETHER.retryWindowMs };
     try {
+      const isSameHolder = this.options.watchHolder();
       const connection = await this.options.dial(() => this.forgetClosed());
       if (this.isClosed) connection.close('this Berth ends');
-      else this.open.add({ connection, idleSince: this.clock.monotonic() });
+      else this.open.add({ connection, isSameHolder, idleSince: this.clock.monotonic() });
       this.lastTrouble = null;
     } catch (error) {
       if (!isFailure(error)) throw error;
@@ -136,14 +144,15 @@ export class RelayLink {
     for (const user of [...this.users]) user.onRelayChange();
   }
 
-  /** Closes unused connections. */
+  /** Closes connections that are unused, or that were opened for another user. */
   private review(): void {
     const now = this.clock.monotonic();
     for (const one of this.open) {
       const { mux } = one.connection;
       one.idleSince = mux.size === 0 ? (one.idleSince ?? now) : null;
       const isIdle = one.idleSince !== null && now - one.idleSince >= TETHER.lastConnectionIdleMs;
-      if (isIdle || mux.isSpent) one.connection.close('nobody uses it');
+      if (!one.isSameHolder()) one.connection.close('the login at the other Berth has ended');
+      else if (isIdle || mux.isSpent) one.connection.close('nobody uses it');
     }
   }
 }

@@ -1,6 +1,6 @@
 // berth k8s tether --remote: a tether to a workload of another Berth, without a daemon.
 import { readLogin } from '../../client/login_file.ts';
-import { admitToRelay, connectRemote, type RemoteBerth } from '../../client/remote_berth.ts';
+import { admitToRelay, connectRemote, type RemoteBerth, watchHolder } from '../../client/remote_berth.ts';
 import type { TetherInput } from '../../protocol/tethers.ts';
 import { isBerthAddress } from '../../settings/config.ts';
 import { readSecret } from '../../settings/state_dir.ts';
@@ -39,7 +39,8 @@ export async function tetherRemotely(
     throw new UsageError(`${url} is not the address of a Berth`, hint);
   }
   const { out } = context;
-  const client = connectRemote({ url, token: await remoteToken(context, url) });
+  const remote: RemoteBerth = { url, token: await remoteToken(context, url) };
+  const client = connectRemote(remote);
   const workload = await findWorkload(client, reference, cluster);
   const [from, to] = (await context.local()).settings.cloud.tether_ports;
   const { openForegroundTether } = await import('../../actors/tethers/foreground_tether.ts');
@@ -47,6 +48,7 @@ export async function tetherRemotely(
     tether: { ...input, workloadId: workload.id },
     ports: Array.from({ length: to - from + 1 }, (_, index) => from + index),
     admit: () => admitToRelay(client, url),
+    watchHolder: () => watchHolder(remote),
     onError: (reason) => out.note(`a connection was reset: ${reason}`),
     onDefect: (error) => {
       throw error;

@@ -60,10 +60,18 @@ interface Options {
   refuse?: () => Error | null;
   /** Resolves when the way to it is found. */
   found?: Promise<void>;
+  /** Who is logged in there. */
+  user?: () => string;
 }
 
 /** A relay, and an open tether that leads to it. */
-async function remote({ clock = realTime, take = ignore, refuse = () => null, found }: Options = {}) {
+async function remote({
+  clock = realTime,
+  take = ignore,
+  refuse = () => null,
+  found,
+  user = () => '',
+}: Options = {}) {
   const relayPort = freePort();
   const taken: Taken[] = [];
   let server: RelayServer | null = null;
@@ -93,6 +101,10 @@ async function remote({ clock = realTime, take = ignore, refuse = () => null, fo
   const space = world({ clock });
   const link = new RelayLink({
     clock,
+    watchHolder: () => {
+      const holder = user();
+      return () => user() === holder;
+    },
     dial: async (onClosed) => {
       dials += 1;
       const refusal = refuse();
@@ -206,6 +218,26 @@ describe('a remote tether', () => {
     });
     const one = client(here.port, 'hello');
     expect(await one.until((text) => text.length === 9)).toBe('got hello');
+  });
+});
+
+describe('a remote tether after a login as another user', () => {
+  it('opens no connection with the rights of the first, and ends those that are open', async () => {
+    const clock = virtualClock();
+    let user = 'anna';
+    const take = ({ stream }: Taken): void => void stream.write(Buffer.from(`hello ${user}`));
+    const here = await remote({ clock, take, user: () => user });
+    const first = client(here.port, 'hi');
+    await first.until((text) => text === 'hello anna');
+    await client(here.port, 'hi').until((text) => text === 'hello anna');
+    expect(here.dials()).toBe(1);
+    user = 'bob';
+    await client(here.port, 'hi').until((text) => text === 'hello bob');
+    expect(here.dials()).toBe(2);
+    await clock.advance(RELAY.reviewIntervalMs);
+    expect(await first.ended).toBe('ECONNRESET');
+    await client(here.port, 'hi').until((text) => text === 'hello bob');
+    expect(here.dials()).toBe(2);
   });
 });
 

@@ -1,6 +1,8 @@
 // Requests that another Berth answers, over real sockets: docs/reference.md "Remote tethers".
 import { createServer } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
+import { changeLogin, removeLogin, writeLogin } from '../../../src/client/login_file.ts';
+import type { RemoteBerth } from '../../../src/client/remote_berth.ts';
 import { remoteApi } from '../../../src/daemon/remote_berth.ts';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
@@ -8,18 +10,18 @@ import type { CloudEventsProtocol } from '../../../src/protocol/cloud_events.ts'
 import type { CloudOperationsProtocol } from '../../../src/protocol/cloud_operations.ts';
 import type { RelayProtocol } from '../../../src/protocol/relay.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
-import { afterThisTest } from '../../kit/actors.ts';
+import { afterThisTest, tempDir } from '../../kit/actors.ts';
 import { freePort } from '../../kit/free_ports.ts';
 import { cloudFront, sse, startFront } from '../kit.ts';
 
 const HEADERS = { Authorization: 'Bearer here' };
 
 /** A Berth that shows what the one at `url` has. */
-const near = (url: string, token = 'there') =>
+const near = (url: string, token: RemoteBerth['token'] = 'there') =>
   startFront({ cloud: cloudFront({ token: 'here', remote: remoteApi({ url, token }) }) });
 
 /** A Berth with a cluster, and one that shows it. */
-async function both(token?: string) {
+async function both(token?: RemoteBerth['token']) {
   const views = new CloudViews();
   const there = await startFront({ cloud: cloudFront({ token: 'there', views, hasRelay: true }) });
   const here = await near(`http://127.0.0.1:${there.port}`, token);
@@ -69,6 +71,26 @@ describe('the Berth of cloud.remote', () => {
     there.front.shutdown();
     await there.front.close();
     await stream.closed;
+  });
+
+  it('sends no more events once the login has ended', async () => {
+    const stateDir = tempDir();
+    const { views, there, here } = await both({ login: stateDir });
+    const url = `http://127.0.0.1:${there.port}`;
+    await changeLogin(stateDir, async () => writeLogin(stateDir, { url, token: 'there', source: null }));
+    await there.stand<CloudEventsProtocol>('cloudevents', {
+      subscribe: () => ({ kept: [], lastId: 0, completeFrom: 1 }),
+    });
+    const tell = (id: number): void => views.onEvents([{ id, type: 'cluster.reachable', data: '{}' }]);
+    const stream = await sse(here.port, '/k8s/events', HEADERS);
+    tell(1);
+    await stream.until(1);
+    removeLogin(stateDir);
+    tell(2);
+    await stream.closed;
+    expect(stream.frames.flatMap(({ id }) => id ?? [])).toEqual([1]);
+    const { status, body } = await here.request('GET', '/k8s/clusters', { headers: HEADERS });
+    expect([status, body.code]).toEqual([502, 'remote_denied']);
   });
 
   it.each([
