@@ -5,6 +5,7 @@ import { isBerthError } from '../../client/browser.ts';
 import { isRetryable } from '../../client/errors.ts';
 import { entryKey } from '../../presentation/log_entry.ts';
 import { askForToken, client, errorText } from '../state/session.ts';
+import { inTurns } from '../state/tab_streams.ts';
 
 /** Which lines to show. */
 export type LineSelection = Omit<LogSearchOptions, 'signal' | 'limit' | 'before' | 'until' | 'ansi'>;
@@ -71,8 +72,7 @@ export class LogFeed {
       this.isPastRead = true;
       // A view that shows its first line may read older ones from here on.
       this.changed(0);
-      const from =
-        this.lastId === '' ? { ...this.selection, ...past } : { ...selection, lastEventId: this.lastId };
+      const from = this.lastId === '' ? { ...this.selection, ...past } : selection;
       await this.consume(from);
     } catch (error) {
       if (this.end.signal.aborted) return;
@@ -81,13 +81,18 @@ export class LogFeed {
     }
   }
 
-  private async consume(query: LogStreamOptions): Promise<void> {
+  private consume(query: LogStreamOptions): Promise<void> {
+    return inTurns(this.end.signal, (signal) => this.consumeTurn(query, signal));
+  }
+
+  private async consumeTurn(query: LogStreamOptions, signal: AbortSignal): Promise<void> {
     const entries = client.streamLogs({
       ...query,
+      ...(this.lastId === '' ? {} : { lastEventId: this.lastId }),
       ansi: true,
       // The daemon may exit between two streams of a log, not only during one.
       reconnect: 'always',
-      signal: this.end.signal,
+      signal,
       onState: (now) => {
         if (!now.open) this.state.value = { word: 'lost', detail: now.error.message };
         else if (this.isPastRead) this.state.value = { word: 'following', detail: '' };

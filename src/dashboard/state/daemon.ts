@@ -1,5 +1,5 @@
 // The state of the daemon: its lists, and the events that change them. One stream, one read at a time.
-import { batch, computed, type Signal, signal } from '@preact/signals';
+import { batch, computed, effect, type Signal, signal } from '@preact/signals';
 import type { Agent, DaemonEvent, EventData, Service, Stack, Version } from '../../client/browser.ts';
 import { isBerthError } from '../../client/browser.ts';
 import type { LifecycleEvent } from '../../presentation/event_text.ts';
@@ -7,12 +7,15 @@ import { compareNames } from '../../presentation/format.ts';
 import { createRefresher } from '../../presentation/refresher.ts';
 import { stateOf } from '../../presentation/state_tone.ts';
 import { askForToken, client, errorText, loginReason } from './session.ts';
+import { inTurns, mayStream } from './tab_streams.ts';
 
 /** CPU in cores and memory in megabytes. */
 export type Usage = Pick<EventData['service.stats'], 'cpu' | 'rssMB'>;
 
 const EVENTS_KEPT = 1_024;
 const RETRY_MS = 2_000;
+/** How often a hidden tab without a stream reads the lists. */
+const HIDDEN_REFRESH_MS = 10_000;
 /** The least time between two reads of the lists, however many events arrive. */
 const REFRESH_MS = 250;
 
@@ -127,8 +130,8 @@ function onLost(error: Error): void {
   askForToken(error);
 }
 
-/** Follows the events until the stream fails permanently. */
-async function consumeEvents(): Promise<void> {
+/** Follows the events until the stream fails permanently, or `signal` aborts. */
+async function consumeEvents(signal: AbortSignal): Promise<void> {
   let past: Promise<void> = Promise.resolve();
   const onOpen = (): void => {
     connection.value = { state: 'connected', detail: '' };
@@ -147,6 +150,7 @@ async function consumeEvents(): Promise<void> {
   const events = client.events({
     detail: true,
     lastEventId: lastShownId || undefined,
+    signal,
     onState: (state) => (state.open ? onOpen() : onLost(state.error)),
   });
   for await (const event of events) {
@@ -172,14 +176,25 @@ let retry = (): void => {};
 /** Tries again at once, because the tab has a new key. */
 export const reconnect = (): void => retry();
 
+/** Reads the lists in turn while a hidden tab has no stream, because its title and icon show them too. */
+function followHidden(): void {
+  effect(() => {
+    if (mayStream.value) return undefined;
+    const timer = setInterval(() => void refresh(), HIDDEN_REFRESH_MS);
+    return () => clearInterval(timer);
+  });
+}
+
 /** Follows the daemon for as long as the page lives. */
 export async function follow(): Promise<never> {
+  const { signal } = new AbortController();
+  followHidden();
   for (;;) {
     const wait = new Promise<void>((resolve) => {
       retry = resolve;
     });
     try {
-      await consumeEvents();
+      await inTurns(signal, consumeEvents);
     } catch (error) {
       connection.value = { state: 'lost', detail: errorText(error) };
       askForToken(error);
