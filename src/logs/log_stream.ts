@@ -104,7 +104,7 @@ export async function readMergedLogs(task: LogReadTask): Promise<LogReadAnswer> 
   const { folder, logs, filter: spec, ansi, grown, maxBytes, budgetMs } = task;
   const until = performance.now() + budgetMs;
   const filter = await compileFilter(spec);
-  const places = new Map(logs.map(({ name, place }) => [name, place]));
+  const places = new Map(logs.map(({ name, place, run }) => [name, { place, run }]));
   const wanted = new Set(grown);
   const readings = logs
     .filter(({ name }) => wanted.has(name))
@@ -118,7 +118,7 @@ export async function readMergedLogs(task: LogReadTask): Promise<LogReadAnswer> 
       const [name, reading] = next;
       const read = reading.next();
       if (!read) continue;
-      places.set(name, read.place);
+      places.set(name, { place: read.place, run: places.get(name)?.run ?? null });
       const event = read.entry.line ? 'line' : 'run';
       frames += `id: ${placesCursor(places)}\nevent: ${event}\ndata: ${entryJson(name, read.entry, ansi)}\n\n`;
     }

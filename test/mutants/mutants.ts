@@ -551,6 +551,14 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   ...area('front', [
     [
+      'counted-run',
+      'a stream of the logs of a run continues with another run',
+      'src/front/streams/merged_logs.ts',
+      'runAt(cursor, name) ?? only',
+      'only',
+      ['test/front/streams/merged_logs.test.ts'],
+    ],
+    [
       'empty-chunks',
       'an empty chunked body without a type is refused',
       'src/front/api/json_body.ts',

@@ -1,9 +1,9 @@
 // Streams of many logs: docs/reference.md "Logs of many services". Job threads read and format new output.
 // Each follower continues from its own positions when its client has taken the bytes sent so far; followers
 // at the same positions share the reads.
-import { placeOf, placesCursor } from '../../logs/log_places.ts';
+import { placeOf, placesCursor, type RunPlace, runAt } from '../../logs/log_places.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { LogFilterSpec, LogJobs, LogPlace, LogReadAnswer, LogReadTask } from '../../protocol/logs.ts';
+import type { LogFilterSpec, LogJobs, LogReadAnswer, LogReadTask } from '../../protocol/logs.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import { EVENTS, LOGS } from '../../settings/limits.ts';
@@ -43,14 +43,9 @@ export interface FollowLogsRequest {
   open: () => ResponseStream | null;
 }
 
-interface FollowedLog {
-  place: LogPlace;
-  run: string | null;
-}
-
 /** One client. */
 class MergedFollower {
-  readonly logs: Map<string, FollowedLog>;
+  readonly logs: Map<string, RunPlace>;
   readonly request: FollowLogsRequest;
   private readonly owner: MergedLogs;
   private readonly stream: ResponseStream;
@@ -61,7 +56,7 @@ class MergedFollower {
   constructor(
     owner: MergedLogs,
     request: FollowLogsRequest,
-    logs: Map<string, FollowedLog>,
+    logs: Map<string, RunPlace>,
     stream: ResponseStream,
   ) {
     this.owner = owner;
@@ -198,7 +193,7 @@ export class MergedLogs {
     const logs = new Map(
       started.map(({ name, place, run: only }) => [
         name,
-        { place: cursor ? placeOf(cursor, name) : place, run: only },
+        cursor ? { place: placeOf(cursor, name), run: runAt(cursor, name) ?? only } : { place, run: only },
       ]),
     );
     const follower = new MergedFollower(this, request, logs, stream);
@@ -215,13 +210,12 @@ export class MergedLogs {
   /** Reads on for a follower. */
   read(
     { filter, ansi }: FollowLogsRequest,
-    logs: ReadonlyMap<string, FollowedLog>,
+    logs: ReadonlyMap<string, RunPlace>,
     grown: string[],
   ): Promise<LogReadAnswer> {
     const { folder, jobs, isRunning } = this.options;
     const rows = [...logs].map(([name, log]) => ({ name, ...log, isRunning: isRunning(name) }));
-    const cursor = placesCursor(rows.map(({ name, place }) => [name, place]));
-    const key = JSON.stringify([filter, ansi, cursor, rows.map(({ name, run }) => [name, run]), grown]);
+    const key = JSON.stringify([filter, ansi, placesCursor(logs), rows.map(({ run }) => run), grown]);
     const known = this.readings.get(key);
     if (known) return known;
     const { maxReadBytes: maxBytes, readMs: budgetMs } = LOGS;

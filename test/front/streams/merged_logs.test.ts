@@ -29,12 +29,12 @@ async function startLogged(server: (typeof SERVERS)[number]) {
     },
   });
   const writers = new Map<string, LogWriter>();
-  const print = (name: string, text: string) => {
+  const print = (name: string, text: string, run = RUN) => {
     const writer =
       writers.get(name) ??
       new LogWriter(join(stateDir, 'logs', name), { maxBytes: 2_000, keep: 1_000 }, () => Date.now());
     writers.set(name, writer);
-    writer.append(1, RUN, Buffer.from(text));
+    writer.append(1, run, Buffer.from(text));
     front.views.tell('grew', { name });
   };
   afterThisTest(() => {
@@ -111,6 +111,31 @@ describe.each(SERVERS)('a stream of many logs of %s', (server) => {
     const rest = follow({ lastEventId: id });
     print('web', 'later\n');
     expect(await rest.has(13)).toEqual([...all.slice(8), 'later']);
+  });
+
+  it('continues with the run that was counted at its beginning, however many have begun since', async () => {
+    const { add, print, follow } = await startLogged(server);
+    await add('web');
+    await add('api');
+    print('web', 'before\n', 'fedcba9876543210');
+    print('web', 'one\n', '00000000000000a2');
+    print('api', 'api one\n', 'a000000000000003');
+    const first = follow({ run: '1', since: '1h' });
+    expect((await first.has(2)).sort()).toEqual(['api one', 'one']);
+    await first.stop();
+    const lastEventId = first.got.at(-1)?.id;
+    print('web', 'two\n', '00000000000000a2');
+    print('web', 'of the next run\n', '00000000000000a4');
+    print('web', 'and of another\n', '00000000000000a5');
+    print('api', 'api two\n', 'a000000000000003');
+    const rest = follow({ run: '1', lastEventId, follow: false });
+    await rest.done;
+    expect(rest.texts().sort()).toEqual(['api two', 'two']);
+    const last = follow({ run: '1', lastEventId: rest.got.at(-1)?.id });
+    await last.open();
+    print('web', 'not this\n', '00000000000000a5');
+    print('api', 'api three\n', 'a000000000000003');
+    expect(await last.has(1)).toEqual(['api three']);
   });
 
   it('filters, begins with past lines, and ends on request', async () => {
