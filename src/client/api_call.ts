@@ -2,6 +2,7 @@
 // BerthError.
 import type { AnswerOf, InputOf, Operation, QueryInputOf } from '../api/operation.ts';
 import { REQUIRED_FIELDS } from '../api/required_fields.ts';
+import { MAY_TAKE_EFFECT } from '../protocol/errors.ts';
 import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
 import type { Access } from './prove_server.ts';
 import type { HttpAnswer, Transport } from './transport.ts';
@@ -16,6 +17,8 @@ export interface Endpoint {
   url: () => string;
   /** null: no token is sent, and no proof is asked for. */
   access: () => Access | null | Promise<Access | null>;
+  /** Rereads the settings that `access` comes from. Absent: it does not change. */
+  rereadAccess?: () => Promise<void>;
   /** The agent from within which a person forces a change: docs/reference.md "Agent tokens". */
   forcedIn?: string;
   /** The deadline of a call that does not wait for a state, in milliseconds; infinite: none. */
@@ -69,6 +72,36 @@ export function queryString(query: AnyRequest['query'] = {}): string {
 }
 
 /**
+ * Sends a request. If it is refused for its token, and the settings have another one by now, sends it once
+ * more with that. A change that has begun is not repeated.
+ */
+async function sendWithAccess(
+  endpoint: Endpoint,
+  isRead: boolean,
+  send: (access: Access | null) => Promise<HttpAnswer>,
+): Promise<HttpAnswer> {
+  const access = await endpoint.access();
+  const { rereadAccess } = endpoint;
+  if (!rereadAccess) return send(access);
+  let refusal: HttpAnswer | BerthError;
+  try {
+    const answer = await send(access);
+    if (answer.status !== 401) return answer;
+    const text = await answer.text();
+    refusal = { ...answer, text: async () => text };
+    if (!isRead && text.includes(MAY_TAKE_EFFECT)) return refusal;
+  } catch (error) {
+    if (!isBerthError(error) || error.code !== 'unproven') throw error;
+    refusal = error;
+  }
+  await rereadAccess();
+  const current = await endpoint.access();
+  if (JSON.stringify(current) !== JSON.stringify(access)) return send(current);
+  if (isBerthError(refusal)) throw refusal;
+  return refusal;
+}
+
+/**
  * Sends a request and resolves with the head of its answer, whatever its status. `isBuffered`: the body will
  * be read as one text.
  */
@@ -95,8 +128,8 @@ export async function sendRequest(
       ...(signal ? { signal } : {}),
     });
   // A page's session needs no token only because the daemon checks its bearer separately.
-  const access = operation.isPublic && operation.method === 'GET' ? null : endpoint.access();
-  return access instanceof Promise ? access.then(send) : send(access);
+  const isRead = operation.method === 'GET';
+  return operation.isPublic && isRead ? send(null) : sendWithAccess(endpoint, isRead, send);
 }
 
 /** The deadline of clients that set none. */

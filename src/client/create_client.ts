@@ -65,6 +65,8 @@ interface InternalOptions extends ClientOptions {
   forcedIn?: string | null;
   /** The key for each call of the cloud part, instead of the cloud token. */
   cloudKey?: () => Promise<AccessKey | null>;
+  /** Rereads the settings that keys and tokens come from, after one was refused. */
+  rereadAccess?: () => Promise<void>;
   /** Whether a daemon that says it has no token may be called without one, because its address is certain. */
   asksTokenless?: boolean;
 }
@@ -100,20 +102,17 @@ const accessBy =
 /** A client over `transport`. The entry points of this folder supply the transport. */
 export function createClient(transport: Transport, options: InternalOptions): Client {
   const { deadlineMs = DEFAULT_DEADLINE_MS, busyRetryMs = 0, asksTokenless, isOnlyKey, forcedIn } = options;
-  const { cloudKey = keyOf(options.cloudToken) } = options;
+  const { cloudKey = keyOf(options.cloudToken), rereadAccess } = options;
   const key = options.key ?? keyOf(options.token);
+  const shared = { transport, deadlineMs, busyRetryMs, ...(rereadAccess ? { rereadAccess } : {}) };
   const daemon: Endpoint = {
-    transport,
-    deadlineMs,
-    busyRetryMs,
+    ...shared,
     url: withoutSlash(toGetter(options.url)),
     access: accessBy(key, access.prove.path, asksTokenless),
     ...(forcedIn ? { forcedIn } : {}),
   };
   const cloud: Endpoint = {
-    transport,
-    deadlineMs,
-    busyRetryMs,
+    ...shared,
     url: options.cloudUrl === undefined ? daemon.url : withoutSlash(toGetter(options.cloudUrl)),
     access: isOnlyKey ? daemon.access : accessBy(cloudKey, access.proveCloud.path),
   };

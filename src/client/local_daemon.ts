@@ -59,11 +59,11 @@ export interface LocalDaemon {
 
 const HINT = 'Start one in the background with `berth daemon start`, or here with `berth daemon`.';
 
-function cloudUrlOf({ cloud }: Settings, daemonUrl: () => string, env: Env): () => string {
+function cloudUrlOf({ cloud }: Settings, daemonUrl: () => string, env: Env): string {
   const named = env['BERTH_CLOUD_URL'];
-  if (named) return () => withScheme(named);
-  if (cloud.bind === '') return daemonUrl;
-  return () => localUrl(cloud.bind, cloud.port, cloud.tls_cert === '' ? 'http' : 'https');
+  if (named) return withScheme(named);
+  if (cloud.bind === '') return daemonUrl();
+  return localUrl(cloud.bind, cloud.port, cloud.tls_cert === '' ? 'http' : 'https');
 }
 
 /** Finds the daemon, with its addresses and tokens. Throws a SettingsError for an invalid configuration. */
@@ -72,7 +72,7 @@ export async function findLocalDaemon(
 ): Promise<LocalDaemon> {
   const env = options.env ?? process.env;
   const stateDir = stateDirPath(options.stateDir, env);
-  const settings = await loadSettings(options.config, env);
+  let settings = await loadSettings(options.config, env);
   const agent = agentKeyOf(env);
   const isAgent = agent !== null && !options.asPerson;
   if (agent && options.asPerson && !env['BERTH_AUTH_TOKEN']) throw new SettingsError(NOT_A_PERSON);
@@ -88,16 +88,21 @@ export async function findLocalDaemon(
       ? null
       : settings.cloud.token || readSecret(statePaths(stateDir).cloudToken)?.toString().trim() || null;
   const cloud = cloudAccess({
-    url: cloudUrlOf(settings, url, env),
+    url: () => cloudUrlOf(settings, url, env),
     token: cloudToken,
     isNamed: Boolean(env['BERTH_CLOUD_URL']) || named !== undefined || settings.cloud.remote !== '',
     hasToken: Boolean(env['BERTH_CLOUD_TOKEN']),
     login: options.login,
     stateDir,
   });
+  const rereadAccess = async (): Promise<void> => {
+    // A file that somebody is editing may be invalid for a moment.
+    settings = await loadSettings(options.config, env).catch(() => settings);
+  };
+  const ownAccess = { token: () => settings.auth.token || null, rereadAccess, ...cloud };
   const client = createClient(nodeTransport, {
     url,
-    ...(isAgent ? { key: () => agent, isOnlyKey: true } : { token: settings.auth.token || null, ...cloud }),
+    ...(isAgent ? { key: () => agent, isOnlyKey: true } : ownAccess),
     forcedIn: agent && options.asPerson ? (parseAgentKeyId(agent.id)?.name ?? null) : null,
     // The process named in daemon.json is alive, so it holds that port.
     asksTokenless: named === undefined,

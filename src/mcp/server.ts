@@ -43,6 +43,9 @@ const HINTS: Readonly<Record<string, string>> = {
   agent_working: '`agent_wait` waits until it is idle; or send the prompt with queue: true.',
   already_running: 'It runs: use it, or `restart` it.',
   not_running: '`start` starts it.',
+  unauthorized:
+    'Over HTTP, send the header Authorization: Bearer <token>. `berth mcp` takes the tokens from the ' +
+    'configuration: set auth.token, or cloud.token for workloads, to the token of the daemon.',
   ready_timeout: '`explain` says what it waits for; `logs` has its lines.',
 };
 

@@ -117,6 +117,9 @@ export type ErrorCode = keyof typeof ERRORS;
 /** Whether the table has `code`. */
 export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code);
 
+/** In the message of an error about a change that has begun. Other refused changes have done nothing. */
+export const MAY_TAKE_EFFECT = 'the request may still take effect';
+
 /** The additional data of a Failure with a code of the table. */
 export interface FailureDetail {
   hint?: string;

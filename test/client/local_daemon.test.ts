@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runningDaemon } from '../../src/adapters/process/running_daemon.ts';
+import type { Client } from '../../src/client/create_client.ts';
 import { connectLocal, findLocalDaemon } from '../../src/client/local_daemon.ts';
 import { json, leastAnswer, serve } from '../kit/recording_server.ts';
 import { bearerOf } from '../kit/server_proof.ts';
@@ -51,6 +52,85 @@ describe('the local daemon', () => {
     });
     file({ ...here, port: fake.port });
     expect(await berth.groups()).toEqual([]);
+  });
+});
+
+describe('a token that has changed in the configuration', () => {
+  const config = (token: string): void =>
+    writeFileSync(join(state, 'config.toml'), `[auth]\ntoken = "${token}"\n`);
+  const local = (port: number): Promise<Client> => {
+    file({ ...here, port });
+    return connectLocal({ env: env({ BERTH_CONFIG: join(state, 'config.toml') }) });
+  };
+  const refusal = { code: 'unauthorized', message: 'the token is missing or wrong', hint: '' };
+  /** A daemon that knows `tokens`, and refuses requests without their bearer. */
+  const guarded = (tokens: { daemon?: string }) =>
+    serve((asked, response) => {
+      const { daemon } = tokens;
+      const isKnown = daemon === undefined || asked.headers.authorization === `Bearer ${bearerOf(daemon)}`;
+      json(response, isKnown ? 200 : 401, isKnown ? leastAnswer(asked) : refusal);
+    }, tokens);
+
+  it('is used for a request that is refused with the earlier one, or without one', async () => {
+    const tokens: { daemon?: string } = {};
+    const fake = await guarded(tokens);
+    config('');
+    const berth = await local(fake.port);
+    await berth.groups();
+    for (const token of ['first', 'second']) {
+      tokens.daemon = token;
+      config(token);
+      await berth.stop('web');
+      expect(fake.asked.at(-1)?.headers.authorization).toBe(`Bearer ${bearerOf(token)}`);
+      await berth.groups();
+    }
+  });
+
+  it('is not tried if it is the refused one, or the configuration is invalid', async () => {
+    const fake = await guarded({ daemon: 'right' });
+    config('wrong');
+    const berth = await local(fake.port);
+    await expect(berth.groups()).rejects.toMatchObject({ code: 'unproven' });
+    writeFileSync(join(state, 'config.toml'), '[auth\n');
+    await expect(berth.groups()).rejects.toMatchObject({ code: 'unproven' });
+    expect(fake.asked).toEqual([]);
+    config('');
+    await expect(berth.groups()).rejects.toMatchObject(refusal);
+    expect(fake.asked).toHaveLength(1);
+  });
+
+  it('is used by a stream that reconnects', async () => {
+    const tokens = { daemon: 'first' };
+    let id = 0;
+    const fake = await serve((_asked, response) => {
+      id += 1;
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      response.end(`retry: 10\nid: ${id}\nevent: service.removed\ndata: {"name":"web"}\n\n`);
+    }, tokens);
+    config('first');
+    const ids: (number | null)[] = [];
+    for await (const event of (await local(fake.port)).events()) {
+      ids.push(event.id);
+      if (event.id === 2) break;
+      tokens.daemon = 'second';
+      config('second');
+    }
+    expect(ids).toEqual([1, 2]);
+    expect(fake.asked.at(-1)?.headers.authorization).toBe(`Bearer ${bearerOf('second')}`);
+  });
+
+  it('repeats no change that has begun', async () => {
+    const tokens = { daemon: 'first' };
+    const message = 'the token has changed; the request may still take effect';
+    const fake = await serve((_asked, response) => {
+      tokens.daemon = 'second';
+      config('second');
+      json(response, 401, { ...refusal, message });
+    }, tokens);
+    config('first');
+    const berth = await local(fake.port);
+    await expect(berth.restart('web')).rejects.toMatchObject({ code: 'unauthorized', message });
+    expect(fake.asked).toHaveLength(1);
   });
 });
 

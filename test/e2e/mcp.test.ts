@@ -1,5 +1,5 @@
 // docs/reference.md "MCP" on the real daemon with the official client, over HTTP and over stdio.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -196,6 +196,25 @@ describe('the official client', () => {
       expect(await call(client, 'list')).toMatchObject({ services: [{ name: 'web' }] });
     }
   });
+});
+
+it('a session over stdio continues with the tokens that the configuration gets', async () => {
+  const daemon = await daemonOf();
+  const client = await overStdio(daemon, '2025-11-25', folder());
+  await call(client, 'register', { name: 'web', cmd: 'sleep 100', port: null });
+  const before = readFileSync(daemon.configFile, 'utf8');
+  const tokens = ['the-first-token-of-this-daemon', 'the-second-token-of-this-daemon'];
+  for (const token of tokens) {
+    writeFileSync(daemon.configFile, `${before}\n[auth]\ntoken = "${token}"\n`);
+    daemon.signal('SIGHUP');
+    const headers = { authorization: `Bearer ${token}` };
+    const status = async (given?: object) =>
+      (await daemon.request('GET', '/v1/services', undefined, { ...given })).status;
+    await eventually(async () => (await status()) === 401 && (await status(headers)) === 200);
+    // A change comes first after the one token, a read after the other.
+    if (token === tokens[0]) await call(client, 'start', { name: 'web' });
+    expect(await call(client, 'list')).toMatchObject({ services: [{ name: 'web', status: 'running' }] });
+  }
 });
 
 describe('a request over HTTP', () => {

@@ -559,6 +559,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/front/streams/merged_logs.test.ts'],
     ],
     [
+      'change-repeated',
+      'a client repeats a change that had begun when its token was replaced',
+      'src/client/api_call.ts',
+      'if (!isRead && text.includes(MAY_TAKE_EFFECT)) return refusal;',
+      '',
+      ['test/client/local_daemon.test.ts'],
+    ],
+    [
       'empty-chunks',
       'an empty chunked body without a type is refused',
       'src/front/api/json_body.ts',

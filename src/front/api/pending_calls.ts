@@ -1,5 +1,5 @@
 // Calls that have not been answered yet, and ways to answer them before their work is done.
-import { fail } from '../../protocol/errors.ts';
+import { fail, MAY_TAKE_EFFECT } from '../../protocol/errors.ts';
 import { type Failure, isFailure } from '../../runtime/actor.ts';
 import type { HttpReply } from './reply.ts';
 
@@ -50,15 +50,12 @@ export class PendingCalls {
 
   /** The daemon is ending before they finish. */
   failAll(): void {
-    this.cut(
-      () => true,
-      fail('daemon_busy', 'the daemon is shutting down; the request may still take effect'),
-    );
+    this.cut(() => true, fail('daemon_busy', `the daemon is shutting down; ${MAY_TAKE_EFFECT}`));
   }
 
   /** `auth.token` has changed: docs/reference.md "Tokens". */
   endToken(): void {
-    const failure = fail('unauthorized', 'the token has changed; the request may still take effect');
+    const failure = fail('unauthorized', `the token has changed; ${MAY_TAKE_EFFECT}`);
     this.cut(({ isOfToken }) => isOfToken, failure);
   }
 
