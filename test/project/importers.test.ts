@@ -85,6 +85,26 @@ it('a Procfile process gets a port, unless it is a worker', async () => {
   ]);
 });
 
+it('PORT in the .env of a Procfile overrides the port of no process', async () => {
+  put('.env', 'PORT=5000\nA=1\n');
+  const { services, notes } = await through('Procfile', 'web: puma\nApi: node .\njobs: sidekiq\n');
+  const port = (name: string): [string, string] => ['PORT', `\${port.${name}}`];
+  expect(services.map(({ name, env }) => [name, env.toSorted()])).toEqual([
+    ['web', [['A', '1'], port('web')]],
+    ['api', [['A', '1'], port('api')]],
+    [
+      'jobs',
+      [
+        ['A', '1'],
+        ['PORT', '5000'],
+      ],
+    ],
+  ]);
+  expect(notes).toEqual([
+    'PORT in .env is overridden: each process has its own port, which `port: 5000` can set',
+  ]);
+});
+
 it('the scripts of a package are read', async () => {
   put('pnpm-lock.yaml', '');
   const manifest = { name: '@acme/Shop', scripts: { build: 'x', start: 'node .', dev: 'vite --port 5174' } };

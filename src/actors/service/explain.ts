@@ -93,12 +93,22 @@ function aboutCheck(check: LastCheck | null, now: number): string | null {
   return `The last check of ${check.url}, ${humanDuration(now - check.at)} ago: ${result}.`;
 }
 
-/** Explains who listens on the port when the check does not pass. */
-function aboutPort(ready: ReadyField | null, port: number | null, holder: string | null): string | null {
+/** Whether `env` overrides the PORT of a run with `port`. The values of placeholders are not known here. */
+const isPortOverridden = (env: ServiceSpec['env'], port: number): boolean =>
+  env.some(([key, value]) => key === 'PORT' && /^\d+$/.test(value) && value !== String(port));
+
+/** Explains who listens on the port of a run with `env` when the check does not pass. */
+function aboutPort(
+  { ready, port }: LiveRun['metadata'],
+  env: ServiceSpec['env'],
+  holder: string | null,
+): string | null {
   const probing = readyCheckOf(ready, port)?.probing;
   if (port === null || (probing && probing.kind !== 'url')) return null;
   const asked = probing ? urlPort(new URL(probing.url)) : port;
   if (asked !== port) return `The ready URL asks port ${asked}, while the service was given port ${port}.`;
+  if (holder === null && isPortOverridden(env, port))
+    return `Nothing listens on port ${port}: its env sets $PORT to another port.`;
   if (holder === null) return `Nothing listens on port ${port}: does the program take its port from $PORT?`;
   return `On port ${port} listens ${holder}.`;
 }
@@ -226,7 +236,7 @@ function whenChecking({ run, check }: In<'checking'>, facts: ExplanationFacts): 
       `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)} ` +
         'and has not passed its ready-check yet.',
       aboutCheck(check.last(), now),
-      otherHolder === null && ready !== null && aboutPort(ready, port, portHolder),
+      otherHolder === null && ready !== null && aboutPort(run.metadata, facts.spec.env, portHolder),
       aboutForeignHolder(run, foreignHolder),
       aboutDoor(run, doorPortHolder),
       aboutCrashBefore(facts),
@@ -349,7 +359,12 @@ export function explainService(facts: ExplanationFacts): ServiceExplanation {
 export async function startFailure(
   name: string,
   { run, end, how, backoff }: In<'ended'>,
-  { lastLines, path, now }: Pick<ExplanationFacts, 'lastLines' | 'path' | 'now'>,
+  {
+    env,
+    lastLines,
+    path,
+    now,
+  }: Pick<ExplanationFacts, 'lastLines' | 'path' | 'now'> & Pick<ServiceSpec, 'env'>,
 ): Promise<Failure> {
   const again =
     backoff && `It is started again in ${humanDuration(backoff.nextAt - now)} by its restart policy.`;
@@ -362,7 +377,7 @@ export async function startFailure(
       'ready_timeout',
       `${name} was not ready within ${run.timeoutMs ?? 0} ms and has been stopped${why}`,
       aboutCheck(how.late.check, now),
-      aboutPort(run.metadata.ready, run.metadata.port, await how.late.holder),
+      aboutPort(run.metadata, env, await how.late.holder),
       again,
       logText(lastLines),
     );

@@ -368,8 +368,8 @@ export class ServiceLifecycle {
     how.stop?.asked.resolve(how.stop.answer);
     if (recorded.completed) run.ready.resolve(completedReply(name, recorded.completed.ms));
     if (run.ready.settled) return;
-    const path = effects.searchPath(this.stored);
-    const facts = { lastLines: await lastLines(run.id), path, now: context.clock.now() };
+    const known = { env: this.stored?.spec.env ?? [], path: effects.searchPath(this.stored) };
+    const facts = { ...known, lastLines: await lastLines(run.id), now: context.clock.now() };
     run.ready.reject(await startFailure(name, state, facts));
   }
 

@@ -231,6 +231,17 @@ describe('an explanation', () => {
   });
 
   it.each([
+    ['3000', 'Nothing listens on port 3000: does the program take its port from $PORT?'],
+    ['${port.web}', 'Nothing listens on port 3000: does the program take its port from $PORT?'],
+    ['4000', 'Nothing listens on port 3000: its env sets $PORT to another port.'],
+  ])('says that PORT=%s in the variables of a service is another port', (value, words) => {
+    const own = { spec: spec({ env: [['PORT', value]] }) };
+    expect(about({ phase: 'checking', run: RUN, check }, { status: 'starting', ...own }).reason).toContain(
+      words,
+    );
+  });
+
+  it.each([
     [{ phase: 'running', run: RUN, live: null }, 'running', 'Its process 41 has been up for 3.4 s.'],
     [{ phase: 'launching', run: RUN, early: null }, 'starting', 'Its process is being made.'],
     [
@@ -264,8 +275,12 @@ describe('the hint of a failed start', () => {
     recording: null,
     ...over,
   });
-  const failure = (state: In<'ended'>, lines: string[] = []): Promise<unknown> =>
-    startFailure('web', state, { lastLines: lines, path: '/opt/venv/bin', now: NOW });
+  const failure = (
+    state: In<'ended'>,
+    lines: string[] = [],
+    env: [string, string][] = [],
+  ): Promise<unknown> =>
+    startFailure('web', state, { env, lastLines: lines, path: '/opt/venv/bin', now: NOW });
 
   it('names the PATH of a program that was not found', async () => {
     const end = { ...END, exitCode: 127, signal: null };
@@ -279,6 +294,14 @@ describe('the hint of a failed start', () => {
     expect(await failure(ended({ how: { stopped: true, late, fault: null, stop: null } }))).toMatchObject({
       code: 'ready_timeout',
       message: 'web was not ready within 30000 ms and has been stopped: user eve listens on its port 3000',
+    });
+  });
+
+  it('says that the variables of the service override its port', async () => {
+    const late = { check: CHECK, holder: Promise.resolve(null), foreignHolder: null };
+    const timedOut = ended({ how: { stopped: true, late, fault: null, stop: null } });
+    expect(await failure(timedOut, [], [['PORT', '4000']])).toMatchObject({
+      detail: { hint: expect.stringContaining('port 3000: its env sets $PORT to another port.') },
     });
   });
 

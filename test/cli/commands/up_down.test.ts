@@ -590,6 +590,26 @@ describe('init and import', () => {
     expect((await run('down')).stdout).toMatch(/^✓ web is stopped and removed/);
   });
 
+  it.each(['up', 'import -w'])(
+    '%s gives each process of a Procfile its own port, whatever PORT is in .env',
+    async (line) => {
+      const { run, folder: at, file, get } = await project('');
+      rmSync(file);
+      writeFileSync(join(at, '.env'), `PORT=${freePort()}\n`);
+      writeFileSync(join(at, 'Procfile'), `web: ${SERVER} # $PORT\napi: ${SERVER} # $PORT\n`);
+      expect((await run(line)).stderr).toContain('PORT in .env is overridden: each process has its own port');
+      expect(await run('up')).toMatchObject({ code: 0 });
+      for (const name of ['web', 'api']) {
+        const { port, url } = await get(name);
+        expect([(await fetch(url)).status, (await run(`run -s ${name} -- printenv PORT`)).stdout]).toEqual([
+          200,
+          `${port}\n`,
+        ]);
+      }
+      expect((await run('down')).code).toBe(0);
+    },
+  );
+
   it('write a working example if there is nothing to import', async () => {
     const { run, folder: at, file } = await project('');
     rmSync(file);
