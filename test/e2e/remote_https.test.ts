@@ -22,6 +22,7 @@ const ports = (): string => `tether_ports = [${ownPorts(4).join(', ')}]\n`;
 async function withWorkload(): Promise<Team> {
   const here = await team({ relayPort: 0 });
   const cluster = await doubleWith('api');
+  cluster.echoFromPods();
   cluster.onPatched = (kind, object) =>
     cluster.change(kind, 'web', 'api', (row) => {
       row.status = statusOf(object.spec.replicas);

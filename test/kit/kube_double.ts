@@ -82,6 +82,8 @@ export interface Double {
   podsOf: (kind: WorkloadKind, object: Json) => Json[];
   /** The ReplicaSets of a Deployment; by default one that is settled. */
   replicaSetsOf: (deployment: Json) => Json[];
+  /** From now on, its pods send back what they get, at every port. */
+  echoFromPods(): void;
   /** Events of all namespaces. */
   events: Json[];
   namespaces: string[];
@@ -226,6 +228,7 @@ class Server implements Double {
   isRevoked = false;
   now = Date.now;
   readonly manifests = new Map<string, Json>();
+  private hasEchoingPods = false;
   private readonly token = randomBytes(16).toString('hex');
   private readonly tokens = new Set([this.token]);
   private readonly ca = certificate({ commonName: `double ca ${randomUUID()}` });
@@ -345,6 +348,11 @@ class Server implements Double {
     });
   }
 
+  echoFromPods(): void {
+    this.hasEchoingPods = true;
+    serveEchoingPods(this.server);
+  }
+
   async start(): Promise<void> {
     this.server = this.create();
     this.port ||= await restartablePort();
@@ -361,7 +369,7 @@ class Server implements Double {
     const server = createServer({ cert: this.leaf.cert, key: this.leaf.key }, (request, response) => {
       void this.answer(request, response);
     });
-    serveEchoingPods(server);
+    if (this.hasEchoingPods) serveEchoingPods(server);
     server.on('connection', (socket) => {
       if (socket instanceof Socket) this.raw.set(socket.remotePort ?? 0, socket);
     });
