@@ -169,7 +169,8 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
     ...(maxFiles === undefined ? [] : ['/usr/bin/prlimit', `--nofile=${maxFiles}:${maxFiles}`]),
     ...node,
   ];
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env });
+  // Detached from the terminal that the tests may run in: with one, SIGHUP would end it.
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env, detached: true });
   starting.add(child);
   let stdout = '';
   let stderr = '';
