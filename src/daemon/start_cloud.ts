@@ -6,6 +6,7 @@ import { clustersActor } from '../actors/cloud/clusters.ts';
 import { policiesActor } from '../actors/cloud/policies.ts';
 import { principalsActor } from '../actors/cloud/principals.ts';
 import { sweeperActor } from '../actors/cloud/sweeper.ts';
+import type { WatchGate } from '../actors/cloud/watch_gate.ts';
 import { workloadsActor } from '../actors/cloud/workloads.ts';
 import { tethersActor } from '../actors/tethers/tethers.ts';
 import type { KubeCluster } from '../adapters/kube/kube_cluster.ts';
@@ -65,7 +66,7 @@ export interface CloudParts {
 }
 
 /** The client of the cluster `id`, with connections of its own on a thread of the pool `clusters`. */
-function clusterClient(node: Node, id: string, access: ClusterAccess): KubeCluster {
+function clusterClient(node: Node, id: string, access: ClusterAccess, gate: WatchGate): KubeCluster {
   // Of its own, also after a restart of this thread: the connections of before may still be closing.
   const address = `cluster:${id}.${newUlid(node.clock.now())}` as const;
   return createClusterClient({
@@ -73,6 +74,7 @@ function clusterClient(node: Node, id: string, access: ClusterAccess): KubeClust
     cluster: node.ref(address),
     ensure: () => node.ref('threads').ask('ensure', { address }),
     clock: node.clock,
+    gate,
   });
 }
 
@@ -91,7 +93,7 @@ export async function startCloud(
   await node.start('workloads', workloadsActor, {
     store,
     vault,
-    open: (access, id) => clusterClient(node, id, access),
+    open: (access, id, gate) => clusterClient(node, id, access, gate),
     podAccess: pod?.access ?? null,
     ownPod: pod,
     self,

@@ -51,7 +51,7 @@ export const CLOUD = {
     timeoutS: 300,
     /** A watch without a byte for this long is dead. Bookmarks arrive about once a minute. */
     silenceTimeoutMs: 90_000,
-    retry: { initialDelayMs: 800, maxDelayMs: 30_000 },
+    retry: { initialDelayMs: 800, maxDelayMs: 30_000, maxRetryAfterMs: 60_000 },
   },
   /** Pause between listings where watching is denied; they take at most 1 / `listingsShare` of the time. */
   poll: { intervalMs: 30_000, listingsShare: 20 },

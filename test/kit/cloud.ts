@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import { cloudEventsActor } from '../../src/actors/cloud/cloud_events.ts';
 import { cloudOperationsActor } from '../../src/actors/cloud/cloud_operations.ts';
 import { createClusterClient } from '../../src/actors/cloud/cluster_client.ts';
+import type { ClusterConnectionsConfig } from '../../src/actors/cloud/cluster_connections.ts';
 import { clustersActor } from '../../src/actors/cloud/clusters.ts';
 import { policiesActor } from '../../src/actors/cloud/policies.ts';
 import { principalsActor } from '../../src/actors/cloud/principals.ts';
 import type { DaemonPod } from '../../src/actors/cloud/sleep.ts';
 import { sweeperActor } from '../../src/actors/cloud/sweeper.ts';
+import type { WatchGate } from '../../src/actors/cloud/watch_gate.ts';
 import { workloadsActor } from '../../src/actors/cloud/workloads.ts';
 import { clusterActor } from '../../src/actors/clusters/cluster.ts';
 import type { AddressRule } from '../../src/adapters/address_rule.ts';
@@ -76,7 +78,7 @@ export interface CloudOptions {
   podAccess?: ClusterAccess;
   allowInCluster?: boolean;
   /** Wraps the calls to the clusters, or to the store. */
-  open?: (access: ClusterAccess) => KubeCluster;
+  open?: ClusterConnectionsConfig['open'];
   store?: (store: CloudStore) => CloudStore;
   /** Replaces the store below `folder`. */
   shared?: CloudStore;
@@ -167,10 +169,10 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     names: null,
   });
   let connections = 0;
-  const client = (access: ClusterAccess, id: string): KubeCluster => {
+  const client = (access: ClusterAccess, id: string, gate: WatchGate): KubeCluster => {
     connections += 1;
     const cluster = here.ref<ClusterProtocol>(`cluster:${id}.${connections}`);
-    return createClusterClient({ access, cluster, ensure: async () => null, clock: realTime });
+    return createClusterClient({ access, cluster, ensure: async () => null, clock: realTime, gate });
   };
   here.node.family('cluster:', clusterActor, () => ({
     open: (access) => openKubeCluster(access, ANY, realTime),

@@ -509,6 +509,22 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/replaced_connection.test.ts'],
     ],
     [
+      'open-gate',
+      'watch events are taken in faster than they are committed',
+      'src/actors/cloud/watch_gate.ts',
+      'if (this.inside > 0 && this.inside + first.count > MAX_INSIDE) return;',
+      '',
+      ['test/actors/cloud/watch_gate.test.ts'],
+    ],
+    [
+      'hour-long-pause',
+      'a cluster that asks for a pause of an hour is not watched for an hour',
+      'src/adapters/kube/list_watch.ts',
+      'Math.min(askedMs, maxRetryAfterMs)',
+      'askedMs',
+      WATCH,
+    ],
+    [
       'piled-watch',
       'a watch is read on however far its reader is behind',
       'src/actors/clusters/watch_feed.ts',

@@ -21,6 +21,7 @@ import {
   tolerateFailure,
 } from '../../runtime/actor.ts';
 import { unpackRows } from '../../runtime/msgpack.ts';
+import type { WatchGate } from './watch_gate.ts';
 
 /** Only for a reply that got lost: calls end earlier, and so does a silent watch. */
 const ASK_MS = 900_000;
@@ -32,7 +33,13 @@ export interface ClusterClientOptions {
   /** Starts the thread of that actor. */
   ensure: () => Promise<unknown>;
   clock: Clock;
+  /** Of the watches of all clusters. */
+  gate: WatchGate;
 }
+
+/** The events that change a row. */
+const countOf = (events: readonly (WatchedChange<unknown> | null)[]): number =>
+  events.filter((event) => event !== null && event.type !== 'bookmark').length;
 
 class ClusterClient implements KubeCluster {
   private readonly options: ClusterClientOptions;
@@ -104,7 +111,10 @@ class ClusterClient implements KubeCluster {
         signal.throwIfAborted();
         const { events, isEnded } = await this.send('moreEvents', { call });
         // The rows of the collection that was asked for.
-        for (const event of events as (WatchedChange<Row> | null)[]) await pace.run(() => onEvent(event));
+        const changes = events as (WatchedChange<Row> | null)[];
+        await this.options.gate.pass(countOf(changes), async () => {
+          for (const event of changes) await pace.run(() => onEvent(event));
+        });
         if (isEnded) return;
       }
     });

@@ -15,12 +15,13 @@ import { withTimeout } from '../../runtime/deferred.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { ClusterInformer, type ClusterInformerOwner } from './cluster_informer.ts';
+import { WatchGate } from './watch_gate.ts';
 
 export interface ClusterConnectionsConfig {
   store: CloudStore;
   vault: Vault;
   /** Makes the client of the cluster `id`. It connects at its first use. */
-  open: (access: ClusterAccess, id: string) => KubeCluster;
+  open: (access: ClusterAccess, id: string, gate: WatchGate) => KubeCluster;
   /** The access to the pod's own cluster; null outside of a pod. */
   podAccess: ClusterAccess | null;
 }
@@ -54,11 +55,13 @@ export class ClusterConnections {
   /** Replaced connections that still have calls under way. */
   private readonly retired = new Set<Connection>();
   private readonly replacing = new KeyedMutex();
+  private readonly gate: WatchGate;
   private isClosed = false;
 
   constructor(config: ClusterConnectionsConfig, owner: ClusterInformerOwner) {
     this.config = config;
     this.owner = owner;
+    this.gate = new WatchGate(() => owner.flush());
   }
 
   /**
@@ -232,7 +235,7 @@ export class ClusterConnections {
     const namespaces = given.length > 0 || !access.namespace ? given : [access.namespace];
     const informer = new ClusterInformer({
       id,
-      cluster: this.config.open(access, id),
+      cluster: this.config.open(access, id, this.gate),
       origin: originOf(access),
       owner: this.owner,
       namespaces,

@@ -25,6 +25,8 @@ export interface ClusterInformerOwner extends ScopeWatchesOwner {
   /** The last `onPosition` of a scope, if it is from the API server `origin`. */
   position(clusterId: string, scope: WorkloadScope, origin: string): WatchPosition | null;
   onFacts(clusterId: string, facts: ClusterFacts): void;
+  /** Resolves when everything that was reported so far is committed. Fails storage_full. */
+  flush(): Promise<void>;
   /** The namespaces of the cluster; null: the account may not list them. */
   onNamespaces(clusterId: string, rows: readonly NamespaceRow[] | null): void;
 }

@@ -279,6 +279,10 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     return this.table.position(clusterId, scope, origin);
   }
 
+  flush(): Promise<void> {
+    return this.table.flush();
+  }
+
   onFacts(id: string, facts: ClusterFacts): void {
     this.clusters.tell('updateFacts', { id, ...facts });
   }

@@ -6,6 +6,8 @@ import { type Deferred, deferred } from '../../runtime/deferred.ts';
 
 /** Events that may wait. Beyond these, the watch is no longer read, and the cluster waits. */
 const MAX_WAITING = 500;
+/** Events in a part. Watches take turns by parts, so small ones keep the turns short. */
+const PART_EVENTS = 100;
 
 export class WatchFeed implements WatchHandler<object> {
   /** Resolves when the server has accepted the watch; rejects with the error that ended it before. */
@@ -37,18 +39,20 @@ export class WatchFeed implements WatchHandler<object> {
     this.giveRoom();
   }
 
-  /** What has arrived since the last call, once there is something. Rejects with the error that ended it. */
+  /**
+   * Some of what has arrived since the last call, once there is something. Rejects with the error that ended
+   * it.
+   */
   async next(): Promise<WatchPart> {
     if (this.events.length === 0 && !this.end) {
       this.wanted = deferred();
       await this.wanted.promise;
       this.wanted = null;
     }
-    const events = this.events;
-    this.events = [];
-    this.giveRoom();
+    const events = this.events.splice(0, PART_EVENTS);
+    if (this.events.length < MAX_WAITING) this.giveRoom();
     if (events.length === 0 && this.end?.error) throw this.end.error;
-    return { events, isEnded: this.end !== null && this.end.error === null };
+    return { events, isEnded: this.events.length === 0 && this.end !== null && this.end.error === null };
   }
 
   private giveRoom(): void {

@@ -140,9 +140,13 @@ class Reflector<Row extends object> {
   private delay(error: unknown): number {
     if (isWatchDenied(error))
       return Math.max(CLOUD.poll.intervalMs, this.listingMs * CLOUD.poll.listingsShare);
-    const { initialDelayMs, maxDelayMs } = CLOUD.watch.retry;
+    const { initialDelayMs, maxDelayMs, maxRetryAfterMs } = CLOUD.watch.retry;
     const askedMs = error instanceof KubeError ? (error.status.retryAfterMs ?? 0) : 0;
-    return askedMs + this.random() * Math.min(initialDelayMs * 2 ** (this.fruitlessAttempts - 1), maxDelayMs);
+    // A server that was overloaded may have asked for an hour, and be well long before.
+    return (
+      Math.min(askedMs, maxRetryAfterMs) +
+      this.random() * Math.min(initialDelayMs * 2 ** (this.fruitlessAttempts - 1), maxDelayMs)
+    );
   }
 
   private async startVersion(): Promise<string> {
@@ -232,7 +236,8 @@ class Reflector<Row extends object> {
 /**
  * Follows `resource` until `signal` aborts: from `from`, or (null) after an initial listing. If watching is
  * denied, lists periodically (CLOUD.poll). After errors it retries forever, with full jitter and up to 30 s
- * apart plus the server's Retry-After. Rejects only for defects, such as whatever `handler` throws.
+ * apart plus the server's Retry-After, of which it honours a minute. Rejects only for defects, such as
+ * whatever `handler` throws.
  */
 export function listAndWatch<Row extends object>(
   cluster: KubeCluster,

@@ -1,6 +1,7 @@
 // The calls to a cluster from another thread: a client, the actor with the connections, and an API server.
 import { describe, expect, it } from 'vitest';
 import { createClusterClient } from '../../../src/actors/cloud/cluster_client.ts';
+import { WatchGate } from '../../../src/actors/cloud/watch_gate.ts';
 import { clusterActor } from '../../../src/actors/clusters/cluster.ts';
 import {
   type KubeCluster,
@@ -42,6 +43,7 @@ async function linked(
     cluster: here.ref<ClusterProtocol>('cluster:one'),
     ensure: async () => null,
     clock: realTime,
+    gate: new WatchGate(async () => undefined),
   });
   const actors = (): number =>
     here.node.read().actors.find(({ address }) => address === 'cluster:')?.actors ?? 0;

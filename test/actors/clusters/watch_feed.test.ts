@@ -22,9 +22,13 @@ it('a watch whose reader is slow is not read further, until the reader has fetch
   feed.onEvent(event(499));
   const ready = feed.whenReady();
   expect(await isSettled(ready)).toBe(false);
-  expect((await feed.next()).events.map((one) => one?.version)).toEqual(
-    Array.from({ length: 500 }, (_, index) => String(index)),
-  );
+  const versions: (string | undefined)[] = [];
+  for (let part = 0; part < 5; part += 1) {
+    const { events } = await feed.next();
+    expect(events.length).toBeLessThanOrEqual(100);
+    versions.push(...events.map((one) => one?.version));
+  }
+  expect(versions).toEqual(Array.from({ length: 500 }, (_, index) => String(index)));
   expect(await isSettled(ready)).toBe(true);
 });
 

@@ -303,6 +303,16 @@ describe('a follower', () => {
     await opened();
   });
 
+  it('waits no longer than a minute and its own pause, whatever the server requests', async () => {
+    double.fault(isWatch, { kind: 'status', status: 429, headers: { 'retry-after': '86400' } }, 1);
+    begin();
+    await eventually(() => reports.some((line) => line.startsWith('ill')));
+    await clock.advance(59_000);
+    expect(double.watches).toHaveLength(0);
+    await clock.advance(2_000);
+    await opened();
+  });
+
   it('waits longer each time, up to 30 s (half of that here)', async () => {
     double.fault(any, { kind: 'status', status: 500 }, 12);
     let fired = 0;
