@@ -1,12 +1,15 @@
 // Imports a compose file. Each service runs `docker compose up` for its container in the foreground, so that
 // berth starts, watches and stops it. The definition of the container stays in that file.
-import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
+import { statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { composeConfig } from '../adapters/compose_config.ts';
+import type { YamlNode } from '../adapters/yaml.ts';
 import { protocolInContainer } from '../protocol/port_protocol.ts';
 import { quoteShellWord } from '../protocol/shell_word.ts';
+import { composeFiles, mergeSources, readSources } from './compose_files.ts';
 import { dependsOn, type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
 import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
-const MAX_DEPTH = 32;
 /** The time after which docker kills a container by default. */
 const DOCKER_STOP_S = 10;
 /** Time for docker itself, in addition to the container's. */
@@ -67,8 +70,8 @@ function isChecked(service: YamlNode | undefined): boolean {
 }
 
 /** The container's health as docker reports it. The command runs in a shell that quotes with '. */
-const healthCheck = (file: string, word: string): string =>
-  `docker inspect -f "{{.State.Health.Status}}" $(docker compose -f ${file} ps -q ${word}) | grep -qx healthy`;
+const healthCheck = (compose: string, word: string): string =>
+  `docker inspect -f "{{.State.Health.Status}}" $(${compose} ps -q ${word}) | grep -qx healthy`;
 
 /** The longest time until docker has reported a container as healthy or unhealthy. */
 function healthTimeoutS(health: YamlNode | undefined): number {
@@ -87,8 +90,8 @@ function awaitedEnds(rows: readonly { value: YamlNode }[]): Set<string> {
 }
 
 interface ComposeFile {
-  /** The name of the file, as a word for the shell. */
-  file: string;
+  /** The command `docker compose` with its files. */
+  compose: string;
   names: ReadonlyMap<string, string>;
   tasks: ReadonlySet<string>;
   notes: string[];
@@ -96,13 +99,13 @@ interface ComposeFile {
   isResolved: boolean;
 }
 
-function readyOf(key: string, value: YamlNode, port: string | undefined, file: string) {
+function readyOf(key: string, value: YamlNode, port: string | undefined, compose: string) {
   if (isChecked(value)) {
     const timeout = Math.min(MAX_S, Math.max(60, Math.ceil(healthTimeoutS(nodeAt(value, 'healthcheck')))));
     const interval = Math.min(5, Math.max(1, seconds(nodeAt(value, 'healthcheck', 'interval')) ?? 1));
     return {
       ready: {
-        exec: healthCheck(file, quoteShellWord(key)),
+        exec: healthCheck(compose, quoteShellWord(key)),
         interval: interval * 1_000,
         timeout: DOCKER_ANSWER_MS,
       },
@@ -135,7 +138,7 @@ function needsOf(
 }
 
 function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedService {
-  const { file, names, notes, tasks, isResolved } = given;
+  const { compose, names, notes, tasks, isResolved } = given;
   const name = names.get(key) ?? key;
   const published = listItems(nodeAt(value, 'ports')).find((entry) => publishedPort(entry) !== undefined);
   const port = published && publishedPort(published);
@@ -150,12 +153,12 @@ function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedSe
     depends_on: needsOf(name, nodeAt(value, 'depends_on'), given),
     stop: { grace: `${Math.min(MAX_S, Math.ceil(stop) + STOP_MARGIN_S)}s` },
   };
-  const up = `docker compose -f ${file} up --no-deps --no-log-prefix`;
+  const up = `${compose} up --no-deps --no-log-prefix`;
   // Without docker here, nothing has checked the name.
   const word = quoteShellWord(key);
   if (tasks.has(key))
     return { name, cmd: `${up} --exit-code-from ${word} ${word}`, kind: 'task', port: null, ...shared };
-  const checks = readyOf(key, value, port, file);
+  const checks = readyOf(key, value, port, compose);
   const image = scalarText(nodeAt(value, 'image')) ?? '';
   const protocol = published && protocolInContainer(containerPort(published), image);
   return {
@@ -168,16 +171,29 @@ function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedSe
   };
 }
 
-/** The services of the compose file `file`. `resolved`: the file as docker compose resolves it, or null. */
-export function importCompose(text: string, file: string, resolved: string | null): ImportedProject {
-  const tree = parseYamlNodes(resolved ?? text, MAX_DEPTH);
+/** The tags that say how docker compose merges a value. */
+const MERGE_TAG = /!(reset|override)\b/;
+
+/**
+ * The services of the compose file `path` with the content `text`, and of those that docker compose reads
+ * with it. Throws what the reading throws.
+ */
+export function importCompose(text: string, path: string): ImportedProject {
+  const { files, notes } = composeFiles(path);
+  // A pipe cannot be read twice.
+  const resolved = statSync(path).isFile() ? composeConfig(dirname(path), files) : null;
+  const sources =
+    resolved === null ? readSources(text, path, files) : [{ file: basename(path), text: resolved }];
+  const tree = mergeSources(sources);
   const rows = mapEntries(nodeAt(tree, 'services'));
   const taken = new Set<string>();
   const names = new Map(rows.map(({ key }) => [key, toServiceName(key, taken)]));
-  const notes: string[] = [];
   const isResolved = resolved !== null;
   if (nodeAt(tree, 'include') && !isResolved)
     notes.push('the file: include is left out, as docker is not here to read it');
-  const given = { file: quoteShellWord(file), names, notes, tasks: awaitedEnds(rows), isResolved };
+  if (!isResolved && sources.some((source) => MERGE_TAG.test(source.text)))
+    notes.push('the file: !reset and !override are left out, as docker is not here to read them');
+  const compose = `docker compose ${files.map((file) => `-f ${quoteShellWord(file)}`).join(' ')}`;
+  const given = { compose, names, notes, tasks: awaitedEnds(rows), isResolved };
   return { services: rows.map(({ key, value }) => serviceOf(key, value, given)), notes };
 }

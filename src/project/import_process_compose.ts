@@ -1,8 +1,9 @@
 // Imports a process-compose file.
 import { constants } from 'node:os';
-import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
+import type { YamlNode } from '../adapters/yaml.ts';
 import { CHECK, HTTP, SERVICE } from '../settings/limits.ts';
 import { portInCommand } from './command_port.ts';
+import { mergeSources, processComposeFiles, readSources } from './compose_files.ts';
 import { droppedKeys, droppedNote, type KnownKeys } from './dropped_keys.ts';
 import {
   dependsOn,
@@ -14,7 +15,6 @@ import {
 } from './imported_project.ts';
 import { envEntries, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
-const MAX_DEPTH = 32;
 /** The defaults of process-compose. */
 const DEFAULT_PERIOD_S = 10;
 const DEFAULT_STOP_S = 10;
@@ -251,9 +251,12 @@ function servicesOf(
   }));
 }
 
-/** The services of a process-compose file. */
-export function importProcessCompose(text: string): ImportedProject {
-  const tree = parseYamlNodes(text, MAX_DEPTH);
+/**
+ * The services of the process-compose file `path` with the content `text`, and of its override. Throws what
+ * the reading throws.
+ */
+export function importProcessCompose(text: string, path: string): ImportedProject {
+  const tree = mergeSources(readSources(text, path, processComposeFiles(path)));
   const rows = mapEntries(nodeAt(tree, 'processes'));
   const env = envEntries(nodeAt(tree, 'environment')) ?? new Map<string, string>();
   const taken = new Set<string>();

@@ -1,9 +1,6 @@
 // Imports a Procfile, as foreman, overmind and Heroku read it.
-import { existsSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { parseEnvText } from '../settings/env_text.ts';
-import { readTextFile } from '../settings/state_files.ts';
 import { portInCommand, workerSign } from './command_port.ts';
+import { dotenvIn, dotenvNotes, withDotenv } from './import_dotenv.ts';
 import {
   escapeInterpolation,
   type ImportedProject,
@@ -22,22 +19,13 @@ const portOf = (type: string, cmd: string): number | string | null =>
 const isPortTakenByName = (type: string, cmd: string): boolean =>
   portInCommand(cmd) === null && workerSign(type, cmd) === 'name';
 
-/** Whether the `.env` at `path` may set PORT. A FIFO gives its text once, to the reader of the project. */
-const maySetPort = (path: string): boolean =>
-  !statSync(path).isFile() || parseEnvText(readTextFile(path)).some(([key]) => key === 'PORT');
-
-/**
- * The services of a Procfile in `folder`. Each gets the `.env` file there, as with foreman: except for its
- * PORT, which would give all processes the same port. Throws what the reading throws.
- */
+/** The services of a Procfile in `folder`. Each gets the `.env` file there, as with foreman. */
 export function importProcfile(text: string, folder: string): ImportedProject {
   const taken = new Set<string>();
   const services: ImportedService[] = [];
   const notes: string[] = [];
   const workers: string[] = [];
-  const dotenv = join(folder, '.env');
-  const envFile = existsSync(dotenv) ? '.env' : undefined;
-  const isPortSet = envFile !== undefined && maySetPort(dotenv);
+  const dotenv = dotenvIn(folder);
   for (const [index, line] of text.split('\n').entries()) {
     const [, type, cmd] = /^([A-Za-z0-9_-]+):\s*(\S.*?)\s*$/.exec(line) ?? [];
     if (type === undefined || cmd === undefined) {
@@ -48,20 +36,16 @@ export function importProcfile(text: string, folder: string): ImportedProject {
     } else {
       const name = toServiceName(type, taken);
       if (isPortTakenByName(type, cmd)) workers.push(name);
-      const port = portOf(type, cmd);
-      services.push({
+      const service: ImportedService = {
         name,
         cmd: escapeInterpolation(cmd),
-        port,
+        port: portOf(type, cmd),
         ready: portInCommand(cmd) ? 'tcp' : undefined,
-        env_file: envFile,
-        env: isPortSet && port !== null ? new Map([['PORT', `\${port.${name}}`]]) : undefined,
-      });
+      };
+      services.push(withDotenv(service, dotenv));
     }
   }
   if (workers.length > 0)
     notes.push(`${workers.join(', ')}: a worker by its name, without $PORT; \`port: auto\` gives it one`);
-  if (services.some(({ env }) => env))
-    notes.push('PORT in .env is overridden: each process has its own port, which `port: 5000` can set');
-  return { services, notes };
+  return { services, notes: [...notes, ...dotenvNotes(services)] };
 }

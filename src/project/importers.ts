@@ -1,8 +1,8 @@
 // The importers, chosen by file name, and the files searched for in a folder.
-import { existsSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { composeConfig } from '../adapters/compose_config.ts';
+import { existsSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { readTextInput } from '../settings/state_files.ts';
+import { listedComposeFiles } from './compose_files.ts';
 import { importCompose } from './import_compose.ts';
 import { importPackage } from './import_package.ts';
 import { importProcessCompose } from './import_process_compose.ts';
@@ -13,6 +13,8 @@ interface Importer {
   kind: string;
   /** The usual file names, in search order. */
   files: readonly string[];
+  /** The files that a setting names in a folder, instead of the usual ones. */
+  listed?: (folder: string) => string[];
   pattern: RegExp;
   read: (text: string, path: string) => ImportedProject;
 }
@@ -29,15 +31,14 @@ export const IMPORTERS: readonly Importer[] = [
     kind: 'process-compose file',
     files: ['process-compose.yaml', 'process-compose.yml'],
     pattern: /^process-compose.*\.ya?ml$/,
-    read: (text) => importProcessCompose(text),
+    read: (text, path) => importProcessCompose(text, path),
   },
   {
     kind: 'compose file',
-    files: ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'],
+    files: ['compose.yaml', 'compose.yml', 'docker-compose.yml', 'docker-compose.yaml'],
+    listed: listedComposeFiles,
     pattern: /compose.*\.ya?ml$/,
-    // A pipe cannot be read twice.
-    read: (text, path) =>
-      importCompose(text, basename(path), statSync(path).isFile() ? composeConfig(path) : null),
+    read: (text, path) => importCompose(text, path),
   },
   {
     kind: 'package.json',
@@ -47,15 +48,20 @@ export const IMPORTERS: readonly Importer[] = [
   },
 ];
 
-/** The files of `folder` that can be imported, in order of preference. */
-export const importableFiles = (folder: string): string[] =>
-  IMPORTERS.flatMap(({ files }) => files.map((name) => join(folder, name))).filter((path) =>
-    existsSync(path),
-  );
-
 /** The importer for the file at `path` by its name; undefined if no importer matches. */
 export const importerOf = (path: string): Importer | undefined =>
   IMPORTERS.find(({ pattern }) => pattern.test(basename(path)));
+
+/** The files of `folder` that can be imported, in order of preference. */
+export function importableFiles(folder: string): string[] {
+  const found = IMPORTERS.flatMap((importer) => {
+    const listed = (importer.listed?.(folder) ?? []).map((file) => resolve(folder, file));
+    // The project is the folder of its file.
+    const own = listed.filter((path) => dirname(path) === resolve(folder) && importerOf(path) === importer);
+    return [...own, ...importer.files.map((name) => join(folder, name))];
+  });
+  return [...new Set(found)].filter((path) => existsSync(path));
+}
 
 /**
  * Imports the file at `path` with the importer for its name; undefined if none matches. Throws what the

@@ -24,11 +24,14 @@ export const mapEntries = (node: OptionalNode): { key: string; value: YamlNode }
 /** The items of a list; empty for other kinds. */
 export const listItems = (node: OptionalNode): YamlNode[] => (node?.kind === 'list' ? node.items : []);
 
-/** The items of a list or the keys of a map, as in depends_on. */
-export const listOrKeys = (node: OptionalNode): string[] =>
-  node?.kind === 'list'
-    ? node.items.flatMap((item) => scalarText(item) ?? [])
-    : mapEntries(node).map(({ key }) => key);
+/** The items of a list or the keys of a map, as in depends_on, each once. */
+export const listOrKeys = (node: OptionalNode): string[] => [
+  ...new Set(
+    node?.kind === 'list'
+      ? node.items.flatMap((item) => scalarText(item) ?? [])
+      : mapEntries(node).map(({ key }) => key),
+  ),
+];
 
 /** Variables from a map or from a list of `KEY=value`; undefined without any. */
 export function envEntries(node: OptionalNode): Map<string, string> | undefined {
