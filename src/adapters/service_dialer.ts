@@ -1,6 +1,6 @@
 // Connections to the ports of services. A port may be held by another program, even another user's, while the
 // service starts or on the other address family.
-import net from 'node:net';
+import type net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DESCRIPTORS } from '../settings/limits.ts';
 import { openListenerLookup, type SocketOwner, UNKNOWN_LISTENERS } from './process/listener_lookup.ts';
@@ -8,6 +8,7 @@ import { mayServe } from './process/listeners.ts';
 import { areDescriptorsUsed } from './process/open_files_limit.ts';
 import { userName } from './process/users.ts';
 import { isSelfConnection } from './self_connection.ts';
+import { ServiceSocket } from './service_socket.ts';
 
 /** The target of a dial: the port of a run, and its first process; null: no process is known. */
 export interface DialTarget {
@@ -46,10 +47,10 @@ function connect(
   };
   const onread = given ?? (onData && { buffer: readBuffer, callback });
   return new Promise((resolve, reject) => {
-    const socket = net.connect({ port, host, noDelay: true, allowHalfOpen, ...(onread && { onread }) });
+    const socket = new ServiceSocket({ allowHalfOpen, ...(onread && { onread }) });
     const failed = (error: NodeJS.ErrnoException): void =>
       reject(error.code === 'ECONNREFUSED' ? new Error(NOT_LISTENING) : error);
-    socket.once('error', failed);
+    socket.connect({ port, host, noDelay: true }).once('error', failed);
     socket.once('connect', () => {
       socket.off('error', failed);
       if (!isSelfConnection(socket)) return resolve(socket);

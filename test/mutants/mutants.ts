@@ -673,6 +673,22 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/adapters/service_dialer.test.ts'],
     ],
     [
+      'unread-answer',
+      'a write that fails ends the connection with the answer unread',
+      'src/adapters/service_socket.ts',
+      'if (error && CLOSED_CODES.has(error.code) && !this.readableEnded)',
+      'if (error && CLOSED_CODES.has(error.code) && this.readableEnded)',
+      GATEWAY,
+    ],
+    [
+      'reset-after-answer',
+      'a reset after an answer without a length cuts it off, when the body was unread',
+      'src/actors/gateway/upstream_pool.ts',
+      'if (!isEnd || !this.parser.finish()) this.fail(error);',
+      'this.fail(error);',
+      GATEWAY,
+    ],
+    [
       'stale-idle',
       'an idle connection is used however old it is',
       'src/actors/gateway/upstream_pool.ts',

@@ -31,6 +31,7 @@ type AnswerProgress =
 
 /** Forwards one exchange. A failure becomes a response or, once a head was sent, closes the connection. */
 export class ProxiedRequest implements GatewayExchange {
+  readonly hasBody: boolean;
   private readonly inbound: InboundRequest;
   private readonly pool: UpstreamPool;
   private readonly mayRetry: boolean;
@@ -43,6 +44,7 @@ export class ProxiedRequest implements GatewayExchange {
   private answer: AnswerProgress = { is: 'awaited' };
 
   constructor(inbound: InboundRequest, pool: UpstreamPool) {
+    this.hasBody = inbound.hasBody;
     this.inbound = inbound;
     this.isSent = !inbound.hasBody;
     this.pool = pool;

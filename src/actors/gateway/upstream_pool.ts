@@ -14,6 +14,8 @@ const IDLE_MS = 4_000;
 
 /** A request carried on a connection, as the connection sees it. */
 export interface GatewayExchange extends ResponseReceiver {
+  /** Whether the request has a body, which the agent may leave unread. */
+  readonly hasBody: boolean;
   /** All bytes that have arrived so far have been passed on. */
   flush(): void;
   /**
@@ -44,7 +46,7 @@ export class UpstreamConnection {
     socket.on('drain', () => {
       if (this.state.is === 'busy') this.state.exchange.onDrained();
     });
-    socket.on('error', (error) => this.fail(error));
+    socket.on('error', (error) => this.onSocketError(error));
     socket.on('end', () => this.onSocketEnd());
     socket.on('close', () => this.fail(new Error('the agent closed the connection')));
   }
@@ -105,6 +107,12 @@ export class UpstreamConnection {
       this.fail(error);
       this.socket.destroy();
     }
+  }
+
+  /** A close with an unread body is a reset: it, too, ends an answer without a length. */
+  private onSocketError(error: NodeJS.ErrnoException): void {
+    const isEnd = error.code === 'ECONNRESET' && this.state.is === 'busy' && this.state.exchange.hasBody;
+    if (!isEnd || !this.parser.finish()) this.fail(error);
   }
 
   private onSocketEnd(): void {
