@@ -13,6 +13,8 @@ export function carriedFailure(error: unknown): Failure {
     const { action, status, message } = error;
     return new Failure(KUBE_ERROR, message, { action, status });
   }
+  if (error instanceof Error && error.name === 'AbortError')
+    return fail('cluster_unreachable', 'the call was ended: the cluster was removed, or has new credentials');
   if (error instanceof Error && isCallError(error)) return new Failure(WIRE_ERROR, error.message);
   throw error;
 }

@@ -202,8 +202,11 @@ describe('the actor with the connections', () => {
     await eventually(() => seen.length === 1);
     expect(actors()).toBe(1);
     const ended = expect(watched).rejects.toSatisfy((error: unknown) => kubeFailure(error) !== null);
+    const listed = client.list(deployments);
+    const removed = expect(listed).rejects.toMatchObject({ code: 'cluster_unreachable' });
     await client.close();
     await ended;
+    await removed;
     await eventually(() => double.watches.length === 0 && actors() === 0);
     await expect(client.version()).rejects.toMatchObject({ code: 'cluster_unreachable' });
     expect(actors()).toBe(0);
