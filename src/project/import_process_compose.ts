@@ -1,10 +1,12 @@
 // Imports a process-compose file.
 import { constants } from 'node:os';
+import { dirname } from 'node:path';
 import type { YamlNode } from '../adapters/yaml.ts';
 import { CHECK, HTTP, SERVICE } from '../settings/limits.ts';
 import { portInCommand } from './command_port.ts';
 import { mergeSources, processComposeFiles, readSources } from './compose_files.ts';
 import { droppedKeys, droppedNote, type KnownKeys } from './dropped_keys.ts';
+import { dotenvIn, dotenvNotes, type ImportedDotenv, withDotenv } from './import_dotenv.ts';
 import {
   dependsOn,
   type ImportedCheck,
@@ -42,6 +44,7 @@ const PROCESS: KnownKeys = {
   namespace: true,
   disabled: true,
   replicas: true,
+  is_dotenv_disabled: true,
 };
 
 const FILE: KnownKeys = { version: true, environment: true, processes: true };
@@ -203,7 +206,7 @@ function portOf(cmd: string, env: Map<string, string>, url: string | undefined):
 function servicesOf(
   key: string,
   value: YamlNode,
-  given: { isTask: boolean; env: Map<string, string> },
+  given: { isTask: boolean; env: Map<string, string>; dotenv: ImportedDotenv },
   all: Processes,
 ): ImportedService[] {
   const { notes } = all;
@@ -239,21 +242,23 @@ function servicesOf(
   };
   if (names.length > 1 && typeof port === 'number')
     notes.push(`${first}: its replicas cannot share port ${port}; each has a free one in $PORT`);
-  return names.map((name, index) => ({
-    name,
-    ...service,
-    ...(names.length > 1
-      ? {
-          port: port === null ? null : 'auto',
-          env: new Map([...env, ['PC_REPLICA_NUM', String(index)]]),
-        }
-      : {}),
-  }));
+  const isDotenvDisabled = scalarText(nodeAt(value, 'is_dotenv_disabled')) === 'true';
+  return names.map((name, index) => {
+    const replica =
+      names.length > 1
+        ? {
+            port: port === null ? null : 'auto',
+            env: new Map([...env, ['PC_REPLICA_NUM', String(index)]]),
+          }
+        : {};
+    const named = { name, ...service, ...replica };
+    return isDotenvDisabled ? named : withDotenv(named, given.dotenv);
+  });
 }
 
 /**
- * The services of the process-compose file `path` with the content `text`, and of its override. Throws what
- * the reading throws.
+ * The services of the process-compose file `path` with the content `text`, and of its override. Each gets the
+ * `.env` file beside it. Throws what the reading throws.
  */
 export function importProcessCompose(text: string, path: string): ImportedProject {
   const tree = mergeSources(readSources(text, path, processComposeFiles(path)));
@@ -271,10 +276,12 @@ export function importProcessCompose(text: string, path: string): ImportedProjec
       }),
   );
   const awaited = awaitedEnds(rows);
+  const dotenv = dotenvIn(dirname(path));
   const services = rows.flatMap(({ key, value }) => {
-    if (names.has(key)) return servicesOf(key, value, { isTask: awaited.has(key), env }, { names, notes });
+    const given = { isTask: awaited.has(key), env, dotenv };
+    if (names.has(key)) return servicesOf(key, value, given, { names, notes });
     notes.push(`${key} is disabled: left out`);
     return [];
   });
-  return { services, notes };
+  return { services, notes: [...notes, ...dotenvNotes(services)] };
 }

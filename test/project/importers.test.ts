@@ -105,6 +105,32 @@ it('PORT in the .env of a Procfile overrides the port of no process', async () =
   ]);
 });
 
+it('a process-compose process gets the .env beside the file, without its PORT if it has a port', async () => {
+  put('.env', 'PORT=5000\nA=1\nB=1\n');
+  const text = `
+environment: [B=2]
+processes:
+  plain: { command: run }
+  api: { command: "api --port 4000" }
+  own: { command: run, environment: [PORT=6000] }
+  none: { command: run, is_dotenv_disabled: true }
+  twin: { command: "run --port 7000", replicas: 2 }
+`;
+  const { services, notes } = await through('process-compose.yaml', text);
+  expect(services.map(({ name, port, env }) => [name, port, Object.fromEntries(env)])).toEqual([
+    ['plain', null, { A: '1', B: '2', PORT: '5000' }],
+    ['api', 4000, { A: '1', B: '2', PORT: '${port.api}' }],
+    ['own', 6000, { A: '1', B: '2', PORT: '6000' }],
+    ['none', null, { B: '2' }],
+    ['twin', 'auto', { A: '1', B: '2', PC_REPLICA_NUM: '0', PORT: '${port.twin}' }],
+    ['twin-2', 'auto', { A: '1', B: '2', PC_REPLICA_NUM: '1', PORT: '${port.twin-2}' }],
+  ]);
+  expect(notes).toEqual([
+    'twin: its replicas cannot share port 7000; each has a free one in $PORT',
+    'PORT in .env is overridden: each process has its own port, which `port: 5000` can set',
+  ]);
+});
+
 it('the scripts of a package are read', async () => {
   put('pnpm-lock.yaml', '');
   const manifest = { name: '@acme/Shop', scripts: { build: 'x', start: 'node .', dev: 'vite --port 5174' } };
