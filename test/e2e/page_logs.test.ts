@@ -65,6 +65,35 @@ it.runIf(hasChromium)(
 );
 
 it.runIf(hasChromium)(
+  browserTest('a found line leads to that line, also among many of the same millisecond'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    // Lines of one read have one time.
+    const burst = 'for (let i = 1; i <= 1500; i += 1) text += "line " + i + "\\n"';
+    const cmd = `node -e 'let text = ""; ${burst}; process.stdout.write(text)'; sleep 600`;
+    await add(daemon, { name: 'burst', cmd, cwd: daemon.stateDir });
+    const page = await openBerth(daemon, '#/services/burst');
+    for (const number of [1444, 2, 777]) {
+      await page.evaluate(`location.assign('#/services/burst')`);
+      await page.getByRole('searchbox', { name: /kept of the log/ }).fill(`line ${number}`);
+      const found = page.locator('.log-line', { hasText: new RegExp(`line ${number}$`) });
+      await page.locator('.log-text mark').first().waitFor();
+      await found.locator('.log-time').click();
+      await page.locator('h1', { hasText: 'Logs' }).waitFor();
+      await inSight(page, `line ${number - 1}`, `line ${number}`, `line ${number + 1}`);
+      expect(await page.locator('.log-line[data-found] .log-text').allTextContents()).toEqual([
+        `line ${number}`,
+      ]);
+    }
+    // Another time is not that line.
+    await page.getByLabel('jump to a time').fill('2020-01-01T00:00:00');
+    await page.locator('.log-line[data-found]').waitFor({ state: 'detached' });
+    expect(page.url()).not.toContain('line=');
+  },
+);
+
+it.runIf(hasChromium)(
   browserTest('a jump to a time finds it among lines that are wrapped, also after the last one'),
   BROWSER_TEST,
   async () => {

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { LogEntry, LogRunEvent, LogTextLine } from '../../client/browser.ts';
 import { clockText, dayText, endText, visibleLine } from '../../presentation/format.ts';
+import { entryKey } from '../../presentation/log_entry.ts';
 import { Icon } from '../frame/icon.tsx';
 import { type StyledText, styledLine } from './ansi_text.ts';
 
@@ -12,11 +13,19 @@ export interface LineLook {
   hasNames: boolean;
   /** The search text in lower case; '': none. */
   wanted: string;
-  /** The fragment of the address that shows all lines around a time, which follows it. */
+  /** The fragment of the address that shows all lines around one, whose time and key follow it. */
   aroundHash: string;
   /** The time to which the log jumps, in epoch milliseconds: its lines stand out. null: none. */
   time: number | null;
+  /** The key of the line of that time to which it jumps: only this one stands out. null: none. */
+  line: string | null;
 }
+
+const isFound = (line: LogTextLine, look: LineLook): boolean =>
+  look.line === null ? look.time === Date.parse(line.at) : look.line === entryKey(line);
+
+const hashAround = (line: LogTextLine, { aroundHash }: LineLook): string =>
+  `${aroundHash}${encodeURIComponent(line.at)}&line=${encodeURIComponent(entryKey(line))}`;
 
 /** The text with every match of the search marked. */
 function marked(text: string, wanted: string): ComponentChildren {
@@ -91,11 +100,11 @@ function TextLine({ line, look }: { line: LogTextLine; look: LineLook }) {
       class="log-line"
       data-level={level ?? undefined}
       data-stream={stream}
-      data-found={look.time === Date.parse(at) || undefined}
+      data-found={isFound(line, look) || undefined}
     >
       <a
         class="log-time"
-        href={`${look.aroundHash}${encodeURIComponent(at)}`}
+        href={hashAround(line, look)}
         title={`${dayText(at)} ${at.slice(11, 23)}: show what is around it`}
       >
         {clockText(at)}

@@ -43,7 +43,10 @@ function chunksBetween(chunks: readonly LineChunk[], top: number, bottom: number
 
 /** The rows of a chunk, which only grows. Existing rows keep their elements and are not compared again. */
 function useRows({ entries }: LineChunk, look: LineLook): readonly JSX.Element[] {
-  const rows = useMemo((): JSX.Element[] => [], [look.hasNames, look.wanted, look.aroundHash, look.time]);
+  const rows = useMemo(
+    (): JSX.Element[] => [],
+    [look.hasNames, look.wanted, look.aroundHash, look.time, look.line],
+  );
   for (const entry of entries.slice(rows.length))
     rows.push(<LogRow key={entryKey(entry)} entry={entry} look={look} />);
   return [...rows];
@@ -96,29 +99,72 @@ interface LogBox {
   toEnd: () => void;
 }
 
+/** The position of the line with the key `line` in the whole list; null: it is not there. */
+function placeOf(chunks: readonly LineChunk[], line: string): number | null {
+  let above = 0;
+  for (const chunk of chunks) {
+    const index = chunk.entries.findIndex((entry) => entryKey(entry) === line);
+    if (index >= 0) return above + (heightOf(chunk) * index) / chunk.entries.length;
+    above += heightOf(chunk);
+  }
+  return null;
+}
+
 /**
- * Keeps the lines in sight in place when older ones are inserted above the first line. Elsewhere the browser
- * does that. The first time, a box that jumps to `time` then shows some of the lines before it, or the end if
- * all lines are before it.
+ * Scrolls the box to an element, and holds it `below` the top until the chunks around it have their real
+ * heights. The element may be absent until the box has been scrolled to about its place.
  */
-function useInserted(feed: LogFeed, { box, toEnd }: LogBox, time: number | null) {
-  const first = useRef<number | null>(null);
-  const hasContext = useRef(time === null);
-  /** The chunk to hold `below` the top of the box until the chunks around it have their real heights. */
-  const held = useRef<{ id: number; below: number } | null>(null);
-  useLayoutEffect(() => {
-    const chunk = box.current?.querySelector(`[data-chunk="${held.current?.id}"]`);
-    if (!box.current || !chunk || !held.current) return;
+function useHeld(box: LogBox['box']) {
+  const held = useRef<{ selector: string; below: number } | null>(null);
+  const settle = (): void => {
+    const element = held.current && box.current?.querySelector(held.current.selector);
+    if (!box.current || !element || !held.current) return;
     const { scrollTop: before } = box.current;
     const { top } = box.current.getBoundingClientRect();
-    box.current.scrollTop += chunk.getBoundingClientRect().top - top - held.current.below;
+    box.current.scrollTop += element.getBoundingClientRect().top - top - held.current.below;
     if (Math.abs(box.current.scrollTop - before) < 1) held.current = null;
-  });
+  };
+  useLayoutEffect(settle);
+  return (selector: string, place: number, below: number): void => {
+    if (!box.current) return;
+    box.current.scrollTop = place - below;
+    held.current = { selector, below };
+  };
+}
+
+/**
+ * Brings the line with the key `line` into sight once it has been read, below some of the lines before it.
+ * Returns whether it has just done so.
+ */
+function useFoundLine(feed: LogFeed, { box }: LogBox, hold: ReturnType<typeof useHeld>, line: string | null) {
+  const isDone = useRef(line === null);
+  return (): boolean => {
+    const place = isDone.current || line === null ? null : placeOf(feed.chunks, line);
+    if (!box.current || place === null) return false;
+    const below = box.current.clientHeight * CONTEXT_PART;
+    // Otherwise it is shown again, below the older lines that are read next.
+    isDone.current = place >= below || feed.older.peek() === 'none';
+    hold('[data-found]', place, below);
+    return true;
+  };
+}
+
+/**
+ * Keeps the lines in sight in place when older ones are inserted above the first line. Elsewhere the browser
+ * does that. The first time, a box that jumps to a time then shows some of the lines before it, or the end if
+ * all lines are before it; a box that jumps to a line shows that one.
+ */
+function useInserted(feed: LogFeed, end: LogBox, { time, line }: LineLook) {
+  const { box, toEnd } = end;
+  const first = useRef<number | null>(null);
+  const hasContext = useRef(time === null);
+  const hold = useHeld(box);
+  const showFound = useFoundLine(feed, end, hold, line);
   return (): void => {
     const was = first.current;
     const [oldest] = feed.chunks;
     first.current = oldest?.id ?? null;
-    if (!box.current || !oldest || box.current.scrollTop > 0) return;
+    if (showFound() || !box.current || !oldest || box.current.scrollTop > 0) return;
     const isAllBefore = was === null && time !== null && Date.parse(oldest.entries[0]?.at ?? '') < time;
     if (isAllBefore) toEnd();
     const at = feed.chunks.findIndex(({ id }) => id === was);
@@ -126,8 +172,7 @@ function useInserted(feed: LogFeed, { box, toEnd }: LogBox, time: number | null)
     const inserted = feed.chunks.slice(0, at).reduce((sum, chunk) => sum + heightOf(chunk), 0);
     const below = hasContext.current ? 0 : box.current.clientHeight * CONTEXT_PART;
     hasContext.current = true;
-    box.current.scrollTop = inserted - below;
-    held.current = { id: was, below };
+    hold(`[data-chunk="${was}"]`, inserted, below);
   };
 }
 
@@ -144,7 +189,7 @@ export function LogLines({ feed, look, isWrapped, isPaused }: LogLinesProps) {
   const end = useEnd(feed, look.time === null);
   const { box, seen, isAtEnd, look: onScroll, toEnd } = end;
   const [countSeen, setCountSeen] = useState<number | null>(null);
-  const keepInPlace = useInserted(feed, end, look.time);
+  const keepInPlace = useInserted(feed, end, look);
   const changes = feed.changes.value;
   const count = feed.count.value;
   const isFollowing = isAtEnd && !isPaused;

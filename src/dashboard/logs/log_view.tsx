@@ -13,6 +13,8 @@ interface LogViewProps {
   selection: LineSelection;
   /** The time to which it jumps, in epoch milliseconds; absent: it begins at its newest line. */
   time?: number | null;
+  /** The key of the line to which it jumps, of that time. */
+  line?: string | null;
   /** Called with the search text; absent: the view keeps a search of its own. */
   onSearch?: (text: string) => void;
 }
@@ -74,7 +76,10 @@ function useFeed(selection: LineSelection): LogFeed {
   return feed;
 }
 
-/** The address of the log around a time, which follows it: without the search, which hides what is around. */
+/**
+ * The address of the log around a line, whose time and key follow it: without the search, which hides what is
+ * around.
+ */
 function aroundHash({ names, stack }: LineSelection): string {
   const query = { ...(names && { names: names.join(',') }), ...(stack && { stack }), at: '' };
   return `#/logs?${new URLSearchParams(query)}`;
@@ -115,7 +120,7 @@ function FeedTools({ feed, selection }: { feed: LogFeed; selection: LineSelectio
 }
 
 /** A log with its search, its tools and its lines. */
-export function LogPanel({ selection, time = null, onSearch }: LogViewProps) {
+export function LogPanel({ selection, time = null, line = null, onSearch }: LogViewProps) {
   const [ownSearch, setOwnSearch] = useState('');
   const [isWrapped, setWrapped] = useState(true);
   const [isPaused, setPaused] = useState(false);
@@ -128,6 +133,7 @@ export function LogPanel({ selection, time = null, onSearch }: LogViewProps) {
     wanted: wanted.toLowerCase(),
     aroundHash: aroundHash(selection),
     time,
+    line,
   };
   return (
     <div class="log-view">
@@ -161,7 +167,7 @@ export function LogPanel({ selection, time = null, onSearch }: LogViewProps) {
         </span>
       </div>
       <LogLines
-        key={JSON.stringify(chosen)}
+        key={JSON.stringify([chosen, line])}
         feed={feed}
         look={look}
         isWrapped={isWrapped}

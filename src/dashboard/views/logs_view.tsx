@@ -3,7 +3,7 @@
 import type { LineSelection } from '../logs/log_feed.ts';
 import { LogPanel } from '../logs/log_view.tsx';
 import { serviceList, stackList } from '../state/daemon.ts';
-import { setFilter, shownPlace } from '../state/place.ts';
+import { go, setFilter, shownPlace } from '../state/place.ts';
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 const SPANS = [
@@ -115,6 +115,7 @@ export function LogsView() {
   const { query } = shownPlace.value;
   const selection = selectionOf(query);
   const time = timeOf(query);
+  const line = time === null ? null : (query['line'] ?? null);
   const stackNames = stackList.value.map(({ name }) => [name, name] as const);
   return (
     <section class="view" aria-labelledby="view-title">
@@ -140,11 +141,11 @@ export function LogsView() {
             aria-label="jump to a time"
             step="1"
             value={fieldTime(time)}
-            onChange={(event) => setFilter('at', event.currentTarget.value)}
+            onChange={(event) => go({ query: { ...query, at: event.currentTarget.value, line: '' } }, true)}
           />
         </div>
       </header>
-      <LogPanel selection={selection} time={time} onSearch={(text) => setFilter('q', text)} />
+      <LogPanel selection={selection} time={time} line={line} onSearch={(text) => setFilter('q', text)} />
     </section>
   );
 }
