@@ -17,13 +17,12 @@ import { cloudKeyPath } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { tokenWarnings } from '../../settings/token_warnings.ts';
 import { VERSION } from '../../settings/version.ts';
-import { type CommandContext, hasErrorCode } from '../kit/context.ts';
+import { hasErrorCode } from '../kit/context.ts';
+import { type DoctorCheck, isSilent, isSuspended, versionOf, withDaemon, withLocal } from './doctor_check.ts';
 import { clusterFinding } from './doctor_clusters.ts';
 import type { DoctorFinding } from './doctor_finding.ts';
 import { limitsTrouble } from './doctor_limits.ts';
 import { noticeFindings } from './doctor_notices.ts';
-
-type DoctorCheck = (context: CommandContext) => Promise<DoctorFinding[]>;
 
 const OLDEST_NODE = [20, 19] as const;
 const MIN_FREE_BYTES = 200 * 1024 * 1024;
@@ -76,19 +75,6 @@ const settings: DoctorCheck = async (context) => {
     ];
   }
 };
-
-/** A check that needs the settings. It reports nothing if they cannot be read, which `settings` reports. */
-const withLocal =
-  (
-    check: (
-      context: CommandContext,
-      local: Awaited<ReturnType<CommandContext['local']>>,
-    ) => Promise<DoctorFinding[]>,
-  ): DoctorCheck =>
-  async (context) => {
-    const local = await context.local().catch(() => undefined);
-    return local ? check(context, local) : [];
-  };
 
 const stateDir = withLocal(async (_cli, { stateDir: path }) => {
   const stat = statSync(path, { throwIfNoEntry: false });
@@ -162,8 +148,12 @@ const daemon = withLocal(async (_cli, local) => {
     }
     return [{ state: 'warning', about: 'no daemon is running', fix: '`berth daemon start` starts one.' }];
   }
+  if (isSuspended(running.pid)) {
+    const about = `the daemon (pid ${running.pid}) is suspended, as by Ctrl-Z`;
+    return [{ state: 'wrong', about, fix: `\`kill -CONT ${running.pid}\` continues it.` }];
+  }
   try {
-    const { version, pid, front } = await local.client.version();
+    const { version, pid, front } = await versionOf(local.client);
     const findings = ok(`the daemon runs (pid ${pid}, port ${running.port})`);
     if (version !== VERSION) {
       findings.push({
@@ -187,11 +177,10 @@ const daemon = withLocal(async (_cli, local) => {
   }
 });
 
-const gateway = withLocal(async (_cli, { client, settings, stateDir: path }) => {
+const gateway = withDaemon(async (_cli, { client, settings }) => {
   const { port } = settings.gateway;
-  if (port === -1 || !runningDaemon(path)) return [];
-  // `daemon` reports a daemon that does not answer.
-  const version = await client.version().catch(() => undefined);
+  if (port === -1) return [];
+  const version = await versionOf(client).catch(() => undefined);
   if (!version) return [];
   if (version.gatewayPort !== null)
     return ok(`agents are served by host name on port ${version.gatewayPort}`);
@@ -240,8 +229,10 @@ function tokenFinding(isSet: boolean, isAsked: boolean | null): DoctorFinding {
   };
 }
 
-const token = withLocal(async ({ globalOptions }, { settings: read, url }) => {
-  const finding = tokenFinding(read.auth.token !== '', await asksForToken(url));
+const token = withLocal(async ({ globalOptions }, local) => {
+  const { settings: read, url } = local;
+  const isAsked = (await isSilent(local)) ? null : await asksForToken(url);
+  const finding = tokenFinding(read.auth.token !== '', isAsked);
   const { path } = configFile(globalOptions.config, process.env);
   const doubts = tokenWarnings(read, path).map((warning) => ({ state: 'warning', ...warning }) as const);
   return [finding, ...doubts];
@@ -303,12 +294,8 @@ const libc: DoctorCheck = async () => {
 };
 
 /** Requests the clusters only if one may be registered, because a request would start the cloud part. */
-const clusters = withLocal(async (_cli, local) => {
-  if (
-    !runningDaemon(local.stateDir) ||
-    !existsSync(cloudKeyPath(local.settings.cloud.key_file, local.stateDir))
-  )
-    return [];
+const clusters = withDaemon(async (_cli, local) => {
+  if (!existsSync(cloudKeyPath(local.settings.cloud.key_file, local.stateDir))) return [];
   try {
     const { cloud } = local.client;
     const all = await Promise.all((await cloud.clusters()).map(({ id }) => cloud.cluster(id)));
@@ -321,8 +308,7 @@ const clusters = withLocal(async (_cli, local) => {
 });
 
 /** Whether the daemon watches all files that services ask it to watch. */
-const watches = withLocal(async (_cli, { client, stateDir }) => {
-  if (!runningDaemon(stateDir)) return [];
+const watches = withDaemon(async (_cli, { client }) => {
   try {
     const names = (await client.services()).filter(({ pid }) => pid !== undefined).map(({ name }) => name);
     const all = await Promise.all(names.map(async (name) => ({ name, ...(await client.explain(name)) })));
@@ -340,9 +326,7 @@ const watches = withLocal(async (_cli, { client, stateDir }) => {
   }
 });
 
-const notices = withLocal(async (_cli, { client, stateDir: path }) =>
-  runningDaemon(path) ? noticeFindings(client) : [],
-);
+const notices = withDaemon(async (_cli, { client }) => noticeFindings(client));
 
 const limits = withLocal(async (_cli, { stateDir: path }) => {
   const running = runningDaemon(path);

@@ -147,6 +147,8 @@ export async function stopBackgroundDaemon(
 ): Promise<AddressRecord | undefined> {
   const daemon = runningDaemon(stateDir);
   if (!daemon) return undefined;
+  // A suspended process acts on no signal before it continues.
+  process.kill(daemon.pid, 'SIGCONT');
   process.kill(daemon.pid, 'SIGTERM');
   const progress = createProgress(context.out);
   progress.begin('the daemon', 'stopping its services and itself');
