@@ -14,10 +14,11 @@ const RETRY_MS = 1_000;
 
 export interface Followed {
   /**
-   * Makes a client with the current settings. `hasClusters`: whether clusters may be registered now;
-   * otherwise, no request may make the daemon load its cloud part.
+   * Makes a client with the current settings. `address`: where the daemon is now, also after its restart.
+   * `hasClusters`: whether clusters may be registered now; otherwise, no request may make the daemon load its
+   * cloud part.
    */
-  connect: () => Promise<{ client: Client; address: string; hasClusters: () => boolean }>;
+  connect: () => Promise<{ client: Client; address: () => string; hasClusters: () => boolean }>;
   /** Called with the client of each connection. */
   connected: (client: Client) => void;
   tell: (message: Message) => void;
@@ -77,7 +78,8 @@ async function followOnce(followed: Followed): Promise<void> {
   connected(client);
   const gather = gatherer(followed);
   const lost = (error: unknown): void => tellLost(followed, error);
-  const tellConnected = (): void => tell({ kind: 'connection', connection: { state: 'connected' }, address });
+  const tellConnected = (): void =>
+    tell({ kind: 'connection', connection: { state: 'connected' }, address: address() });
   const own = new AbortController();
   let isStreamOpen = false;
   let areStale = false;

@@ -100,7 +100,7 @@ class Interface {
         const isElsewhere = Boolean(this.context.globalOptions.url ?? process.env['BERTH_URL']);
         const hasClusters = (): boolean =>
           existsSync(cloudKeyPath(cloud.key_file, local.stateDir)) || (isElsewhere && cloud.token !== '');
-        return { client: local.client, address: local.url(), hasClusters };
+        return { client: local.client, address: local.url, hasClusters };
       },
       connected: (client) => {
         this.client = client;

@@ -267,7 +267,9 @@ it('berth ui reports that a token is not accepted, and continues once one is', a
   const settings = readFileSync(daemon.configFile, 'utf8').replace('a-token-of-before', 'a-token-of-now');
   writeFileSync(daemon.configFile, settings);
   const { port } = await startDaemon({ stateDir: daemon.stateDir, config: config('a-token-of-now') });
-  await screen.until(new RegExp(`:${port}`));
+  // Its line has room for the address of the daemon.
+  screen.resize(120, 24);
+  await screen.until(new RegExp(`:${port} `));
 });
 
 /** An interactive shell with the interface as its job, and how to wait for a prompt. */
