@@ -65,6 +65,13 @@ export async function openPage(
   return page;
 }
 
+/** Hides the tab, or shows it, as the browser reports it to the page. */
+export const setHidden = (page: Page, isHidden: boolean): Promise<unknown> =>
+  page.evaluate(`
+    Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${isHidden} });
+    document.dispatchEvent(new Event('visibilitychange'));
+  `);
+
 afterEach(async () => {
   for (const page of open.splice(0)) await page.context().close();
   // One text, which a report of the failure shows in whole.

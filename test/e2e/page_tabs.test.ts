@@ -3,15 +3,8 @@ import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
 import { must } from '../kit/must.ts';
-import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
+import { BROWSER_TEST, browserTest, hasChromium, setHidden } from './browser.ts';
 import { add, ask, openBerth, withServices } from './page_services.ts';
-
-/** Hides the tab, or shows it, as the browser reports it to the page. */
-const setHidden = (page: Page, isHidden: boolean) =>
-  page.evaluate(`
-    Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${isHidden} });
-    document.dispatchEvent(new Event('visibilitychange'));
-  `);
 
 const lineOf = (page: Page, text: string) => page.locator('.log-text', { hasText: text }).first();
 

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
-import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
+import { BROWSER_TEST, browserTest, hasChromium, setHidden } from './browser.ts';
 import { DEVICES, faults, scrollsSideways } from './page_axe.ts';
 import { add, openBerth } from './page_services.ts';
 import { addCluster, askCloud, cloudDaemon, giveCloudToken, idOf, openCloud } from './page_workloads.ts';
@@ -176,11 +176,6 @@ it.runIf(hasChromium)(
     await item(page, 'cart').getByText('2/2').waitFor();
     await goTo(page, '#/services');
     const asked = requestsOf(page, '/k8s/');
-    const setHidden = (isHidden: boolean) =>
-      page.evaluate(`
-        Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${isHidden} });
-        document.dispatchEvent(new Event('visibilitychange'));
-      `);
     await page.clock.install();
     // Lets the timers of two minutes fire. What they ask for is known once a later request is answered.
     const passTwoMinutes = async (): Promise<void> => {
@@ -194,7 +189,7 @@ it.runIf(hasChromium)(
       await passTwoMinutes();
       return asked.length > 0;
     });
-    await setHidden(true);
+    await setHidden(page, true);
     // What was under way has ended.
     await eventually(async () => {
       const before = asked.length;
@@ -212,7 +207,7 @@ it.runIf(hasChromium)(
     await passTwoMinutes();
     expect(asked).toEqual([]);
     await page.clock.resume();
-    await setHidden(false);
+    await setHidden(page, false);
     await item(page, 'cart').getByText('asleep').waitFor();
   },
 );
