@@ -47,6 +47,16 @@ const run = async (daemon: Daemon, name: string, cmd: string, more: object = {})
 const get = async (daemon: Daemon, name: string) =>
   (await daemon.request('GET', `/v1/services/${name}`)).body;
 
+/**
+ * Resolves when the service has printed the line. `stopping` is shown before the process host has the request,
+ * and a host that never gets it leaves the process running: tests that kill the daemon in a stop wait for a
+ * line of the process that the signal has reached.
+ */
+const said = (daemon: Daemon, name: string, line: string) =>
+  eventually(async () =>
+    (await daemon.request('GET', `/v1/services/${name}/logs`)).body.lines.includes(line),
+  );
+
 /** Whether the process has a handler for the signal. */
 const catches = (pid: number, signal: NodeJS.Signals): boolean => {
   const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
@@ -161,13 +171,11 @@ describe('kill -9 of the daemon', () => {
     const stubborn = await run(
       first,
       'stubborn',
-      `trap '' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 3`,
+      `trap 'echo told' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 3`,
     );
-    await eventually(
-      async () => (await first.request('GET', '/v1/services/stubborn/logs')).body.lines.length > 0,
-    );
+    await said(first, 'stubborn', 'deaf');
     void first.request('POST', '/v1/services/stubborn/stop?grace=60000').catch(() => undefined);
-    await eventually(async () => (await get(first, 'stubborn')).status === 'stopping');
+    await said(first, 'stubborn', 'told');
     await eventually(async () => (await get(first, 'late')).status === 'starting');
     await kill9(first);
     writeFileSync(gate, '');
@@ -180,27 +188,24 @@ describe('kill -9 of the daemon', () => {
   it('completes the restart of a service and of a group that were under way', async () => {
     const first = await startDaemon();
     const gate = join(newFolder(), 'gate');
-    const stubborn = `trap '' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 3`;
+    const stubborn = `trap 'echo told' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 3`;
     const names = ['alone', 'db', 'web'];
     const pids = new Map<string, number>();
     for (const name of names) {
       const rest = name === 'alone' ? {} : { group: 'site', dependsOn: name === 'web' ? ['db'] : [] };
       // All but `db` end only once there is a gate; what follows does not wait for one.
-      const deaf = name === 'db' ? 'echo ready;' : `if [ ! -e ${gate} ]; then ${stubborn}; fi;`;
+      const deaf = name === 'db' ? 'echo deaf;' : `if [ ! -e ${gate} ]; then ${stubborn}; fi;`;
       const cmd = `${deaf} exec sleep 1000`;
       await first.request('POST', '/v1/services', { name, port: null, cmd, ...rest });
       pids.set(name, (await first.request('POST', `/v1/services/${name}/start`)).body.pid);
-      await eventually(
-        async () => (await first.request('GET', `/v1/services/${name}/logs`)).body.lines.length > 0,
-      );
+      await said(first, name, 'deaf');
     }
     const restart = (path: string): void =>
       void first.request('POST', `${path}/restart?grace=60000`).catch(() => undefined);
     restart('/v1/services/alone');
     restart('/v1/groups/site');
     // Of the group, one member is being stopped, and the other waits for that.
-    for (const name of ['alone', 'web'])
-      await eventually(async () => (await get(first, name)).status === 'stopping');
+    for (const name of ['alone', 'web']) await said(first, name, 'told');
     await kill9(first);
     writeFileSync(gate, '');
     const second = await startDaemon({ stateDir: first.stateDir });
@@ -228,9 +233,7 @@ describe('kill -9 of the daemon', () => {
       const cmd = `if [ ! -e ${gate} ]; then ${deaf}; fi; exec sleep 600`;
       await run(first, 'web', cmd, { stopGrace: 60_000, sleep: { afterMinutes: 60 } });
       const { pid } = await get(first, 'web');
-      await eventually(
-        async () => (await first.request('GET', '/v1/services/web/logs')).body.lines.length > 0,
-      );
+      await said(first, 'web', 'deaf');
       for (const verb of `${before} restart`.split(' ')) {
         void first.request('POST', `/v1/services/web/${verb}`).catch(() => undefined);
         await eventually(async () => {
@@ -527,14 +530,14 @@ describe('the daemon', () => {
     const first = await startDaemon();
     const gate = join(newFolder(), 'gate');
     // The first run of db ends only once there is a gate.
-    const deaf = `trap '' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 0`;
+    const deaf = `trap 'echo told' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 0`;
     const cmd = `if [ ! -e ${gate} ]; then ${deaf}; fi; exec sleep 600`;
     const auto = { autostart: true, stopGrace: 60_000 };
     await run(first, 'db', cmd, auto);
     await run(first, 'web', 'exec sleep 600', { ...auto, dependsOn: ['db'] });
-    await eventually(async () => (await first.request('GET', '/v1/services/db/logs')).body.lines.length > 0);
+    await said(first, 'db', 'deaf');
     first.signal('SIGTERM');
-    await eventually(async () => (await get(first, 'db')).status === 'stopping');
+    await said(first, 'db', 'told');
     await kill9(first);
     const second = await startDaemon({ stateDir: first.stateDir });
     await eventually(async () => {
