@@ -38,4 +38,6 @@ export interface DoorProtocol {
 export interface StoredDoor {
   /** The service has been asleep since this run ended; null: it never had a run. Absent: it is not asleep. */
   asleepAfter?: string | null;
+  /** Identifies a sleep that has ended no run and whose event may be missing from the journal. */
+  untold?: string;
 }

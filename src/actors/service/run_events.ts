@@ -35,13 +35,9 @@ export function endedEvent(name: string, end: LastEnd, slept: Slept | null): New
   return runEvent('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
 }
 
-/** A service without a process was put to sleep. */
-export const sleptEvent = (name: string): NewEvent => ({
-  type: 'service.slept',
-  name,
-  run: null,
-  data: JSON.stringify({ name }),
-});
+/** A service without a process was put to sleep. `id` stands for a run, so that the event is kept once. */
+export const sleptEvent = (name: string, id: string): NewEvent =>
+  runEvent('service.slept', name, id, { name });
 
 /** The run is up after a wake that was requested at `wokeAt`, epoch milliseconds. */
 export function wokeEvent(

@@ -230,6 +230,7 @@ class SupervisedService implements SupervisedParts {
   async adopt(): Promise<null> {
     this.log.resumeFollow();
     await this.machine.adopt();
+    await this.door.resume();
     this.files.resume();
     this.agent.resume();
     const { stored, state } = this.life.snapshot();

@@ -3,6 +3,7 @@
 import type { StoreTable } from '../../adapters/storage/store_tables.ts';
 import type { DoorSettings, StoredDoor } from '../../protocol/doors.ts';
 import { fail } from '../../protocol/errors.ts';
+import { newRunId } from '../../protocol/names.ts';
 import {
   doorRule,
   type LastEnd,
@@ -14,6 +15,7 @@ import {
 } from '../../protocol/service.ts';
 import { type Context, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { DOOR } from '../../settings/limits.ts';
+import { doorSettings, isOnDoorPort } from './door_settings.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { Known } from './reconcile.ts';
 import { behindDoor, type Run } from './run.ts';
@@ -34,12 +36,6 @@ export interface ServiceDoorOptions {
   /** The row in the views must be sent again. */
   onChanged: () => void;
 }
-
-/** Milliseconds of idleness after which a service with `sleep` sleeps. */
-const idleMsOf = (spec: ServiceSpec): number | null => {
-  const rule = doorRule(spec);
-  return rule && Math.max(DOOR.minIdleMs, Math.round(rule.afterMinutes * 60_000));
-};
 
 export class ServiceDoor {
   private readonly options: ServiceDoorOptions;
@@ -79,7 +75,8 @@ export class ServiceDoor {
 
   /** What the journal says about the end of `run` if the service went to sleep; null: it did not. */
   sleptAfter(run: string): Slept | null {
-    return this.isAsleepAfter(run) ? { type: 'service.slept', fields: { name: this.options.name } } : null;
+    const isItsEnd = this.isAsleepAfter(run) && this.row?.untold === undefined;
+    return isItsEnd ? { type: 'service.slept', fields: { name: this.options.name } } : null;
   }
 
   /** Whether the run (null: the service, which never had one) ended by being put to sleep. */
@@ -261,16 +258,20 @@ export class ServiceDoor {
   }
 
   private async sleepNow(): Promise<SleepReply> {
-    const { known, name, stop, effects, onChanged } = this.options;
+    const { context, known, name, stop, onChanged } = this.options;
     const { state, end } = known();
-    const isOnPort = this.isOnPort();
+    const isOnPort = isOnDoorPort(known());
     const reply = { name, status: 'sleeping' } as const;
-    if (this.isAsleep(state, end)) return reply;
+    if (this.isAsleep(state, end)) {
+      await this.tellSleep();
+      return reply;
+    }
     this.wakingSince = null;
     const before = this.row;
-    const hasRun = 'run' in state;
-    const after = hasRun ? state.run.id : (end?.run ?? null);
-    this.row = { asleepAfter: after };
+    // The end of a run that is already being recorded has its own event.
+    const isEndDue = 'run' in state && state.phase !== 'ended';
+    const asleepAfter = isEndDue ? state.run.id : (end?.run ?? null);
+    this.row = isEndDue ? { asleepAfter } : { asleepAfter, untold: newRunId(context.clock.now()) };
     try {
       // From here on new connections are held, so that none reaches a process about to end.
       if (!isOnPort) await this.openOrRefuse(null);
@@ -281,18 +282,27 @@ export class ServiceDoor {
       this.follow();
       throw error;
     }
-    if (hasRun || state.phase === 'waiting') await stop();
+    if ('run' in state || state.phase === 'waiting') await stop();
     if (isOnPort) await this.openOrRefuse(null);
-    if (!hasRun) await effects.appendEvent(sleptEvent(name));
+    await this.tellSleep();
     onChanged();
     return reply;
   }
 
-  /** Whether a process that was started before `sleep` was registered has the port of the door itself. */
-  private isOnPort(): boolean {
-    const { state, stored } = this.options.known();
-    const metadata = liveRun(state)?.metadata;
-    return metadata?.doorPort === undefined && metadata?.port === stored?.spec.port;
+  /** Completes a sleep that an earlier daemon was killed in. */
+  async resume(): Promise<void> {
+    const { state, end } = this.options.known();
+    if (!this.sleeping && this.isAsleep(state, end)) await tolerateFailure(this.tellSleep(), () => undefined);
+  }
+
+  /** Journals a sleep that has ended no run, once. */
+  private async tellSleep(): Promise<void> {
+    const { known, name, stop, effects } = this.options;
+    const { asleepAfter, untold } = this.row ?? {};
+    if (asleepAfter === undefined || untold === undefined) return;
+    if (known().state.phase === 'waiting') await stop();
+    await effects.appendEvent(sleptEvent(name, untold));
+    if (this.row?.untold === untold) await this.note({ asleepAfter });
   }
 
   /** Wakes the service for a waiting client, and continues a sleep under way. */
@@ -314,18 +324,8 @@ export class ServiceDoor {
     context.ref('groups').tell('knocked', { name });
   }
 
-  /** The settings the door should have now; null: it should be closed. */
   private settings(): DoorSettings | null {
-    const { state, stored } = this.options.known();
-    const run = liveRun(state);
-    const behind = run?.metadata.doorPort === undefined ? null : run;
-    const isWanted = this.row && stored && doorRule(stored.spec) && !this.isOnPort();
-    const port = behind?.metadata.doorPort ?? (isWanted ? stored.spec.port : null);
-    if (port === null) return null;
-    if (!behind || state.phase !== 'running' || this.isAsleepAfter(behind.id) || !behind.metadata.port)
-      return { port, target: null, idleMs: null };
-    const target = { run: behind.id, port: behind.metadata.port, pid: behind.pid };
-    return { port, target, idleMs: behind.metadata.awake || !stored ? null : idleMsOf(stored.spec) };
+    return doorSettings(this.row, this.options.known());
   }
 
   /** Opens the door if necessary, and sends it its settings. Fails port_in_use. */

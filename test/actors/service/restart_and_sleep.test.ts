@@ -2,6 +2,7 @@
 // daemon that is killed then: the last one is in force. docs/reference.md "Sleep of services".
 import { describe, expect, it } from 'vitest';
 import type { DoorProtocol } from '../../../src/protocol/doors.ts';
+import { fail } from '../../../src/protocol/errors.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import { AGENT, MEMO, MemoryStore, type Plan, quiet, type Supervised, supervise } from '../../kit/service.ts';
 
@@ -57,6 +58,46 @@ describe('a service with `sleep` that is being stopped', () => {
     await world.advance(STOP_MS + 2_000);
     await Promise.all(answers);
     expect([world.state().status, next.state().status]).toEqual([status, status]);
+  });
+});
+
+describe('the sleep of a service without a process is journalled once', () => {
+  const END = { run: RUN, status: 'stopped', exitCode: 0, signal: null, exitUnknown: false, at: 1 } as const;
+  const slept = (world: Supervised) => world.events().filter(([type]) => type === 'service.slept');
+  const SLEPT = [['service.slept', { name: 'web' }]];
+
+  it.each<[string, Plan]>([
+    ['that has never run', {}],
+    ['that has ended', { end: { ...END, whole: true } }],
+    ['that waits for a restart', { end: { ...END, restart: { attempt: 1, at: Number.MAX_SAFE_INTEGER } } }],
+  ])('when the daemon is killed before it has written the event, for one %s', async (_, extra) => {
+    const spec = { ...SLEEPY, restart: 'always' } as const;
+    const world = await begun({ ...extra, spec });
+    world.broken.events = fail('storage_full', 'no space');
+    await expect(world.ref.ask('sleep', {})).rejects.toMatchObject({ code: 'storage_full' });
+    expect(slept(world)).toEqual([]);
+    const next = await begun({ spec, store: world.store.copy() });
+    expect([next.state().status, slept(next)]).toEqual(['sleeping', SLEPT]);
+    const { journal } = next;
+    // Killed before it had noted that the event is written.
+    const third = await begun({ spec, store: world.store.copy(), journal });
+    const fourth = await begun({ spec, store: next.store.copy() });
+    expect([slept(third), slept(fourth)]).toEqual([SLEPT, []]);
+  });
+
+  it('when its end is still being written', async () => {
+    const world = await begun({ spec: SLEEPY, row: { run: RUN, memo: BEHIND_DOOR } });
+    world.broken.events = fail('storage_full', 'no space');
+    world.host.exit(0);
+    await quiet();
+    const asleep = world.ref.ask('sleep', {}).catch(() => null);
+    await quiet();
+    world.broken.events = null;
+    await world.advance(STOP_MS);
+    await asleep;
+    await world.ref.ask('sleep', {});
+    expect(world.events().map(([type]) => type)).toEqual(['service.stopped', 'service.slept']);
+    expect(world.state().status).toBe('sleeping');
   });
 });
 
