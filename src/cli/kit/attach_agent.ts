@@ -1,6 +1,8 @@
 // Connects this terminal to an agent's terminal: docs/reference.md "Attach on the command line".
-import type { AttachOptions, TerminalEnd } from '../../client/attach_terminal.ts';
+import { delay } from '../../client/api_call.ts';
+import type { AttachOptions, TerminalEnd, TerminalSession } from '../../client/attach_terminal.ts';
 import type { Client } from '../../client/create_client.ts';
+import { isBerthError, isRetryable } from '../../client/errors.ts';
 import { howEnded } from '../../presentation/format.ts';
 import { TAKEN_OVER_CODE } from '../../protocol/terminal.ts';
 import type { CommandContext } from './context.ts';
@@ -37,10 +39,19 @@ export interface AgentViewing extends Pick<AttachOptions, 'mode' | 'takeover'> {
   detachKeys?: DetachKeys;
 }
 
+/** How the client closes a session. */
+const DETACHED: TerminalEnd = { exit: null, code: 1000, reason: '' };
+
+/** Close codes of a connection that the daemon has lost or restarts: docs/reference.md "Attach". */
+const LOST_CODES: readonly number[] = [1006, 1012];
+
+/** Pause before each attempt to attach again. */
+const RETRY_MS = 500;
+
 /**
  * Connects stdin and stdout, which must be terminals, to the agent registered as `called`. Resolves when
  * the user detaches or the session ends, and restores the terminal. On SIGTSTP it restores the terminal
- * and stops; when it is continued, it attaches again.
+ * and stops; when it is continued, it attaches again. A lost connection is opened again as well.
  */
 export async function attachAgent(
   context: CommandContext,
@@ -48,61 +59,114 @@ export async function attachAgent(
   called: string,
   viewing: AgentViewing,
 ): Promise<TerminalEnd> {
-  for (;;) {
-    const end = await attachOnce(context, client, called, viewing);
-    if (end !== 'stopped') return end;
-    await stopUntilContinued(process.pid);
+  const { detachKeys = DEFAULT_DETACH_KEYS } = viewing;
+  for (let isLost = false; ; ) {
+    const end = await attachOnce(context, client, called, { ...viewing, detachKeys, isLost });
+    if (end === 'stopped') await stopUntilContinued(process.pid);
+    else if (end.exit || !LOST_CODES.includes(end.code)) return end;
+    else {
+      isLost = true;
+      context.out.note(`The connection to ${called} is lost; attaching again. ${detachKeys.text} leaves.`);
+    }
   }
 }
 
-/** Attaches once; resolves with 'stopped' on SIGTSTP. */
+/** Calls `attach` until it succeeds. Rejects with an error that no retry can fix, or when `signal` aborts. */
+async function retried(
+  attach: () => Promise<TerminalSession>,
+  signal: AbortSignal,
+): Promise<TerminalSession> {
+  for (;;) {
+    await delay(RETRY_MS, signal);
+    signal.throwIfAborted();
+    try {
+      return await attach();
+    } catch (error) {
+      if (!isBerthError(error) || !isRetryable(error)) throw error;
+    }
+  }
+}
+
+interface Attempt extends AgentViewing {
+  detachKeys: DetachKeys;
+  /** The connection was lost. */
+  isLost: boolean;
+}
+
+/** Shows output on the alternate screen, which it enters with the first piece. */
+function alternateScreen(called: string, { onOpen, detachKeys }: Attempt) {
+  const screen = stdout();
+  const filter = new TerminalFilter();
+  let isEntered = false;
+  return {
+    show: (bytes: Uint8Array) => {
+      if (!isEntered) {
+        onOpen?.();
+        screen.write(enterScreen(`${called}: ${detachKeys.text} leaves`));
+      }
+      isEntered = true;
+      return writeToScreen(filter.filter(bytes));
+    },
+    leave: (): void => {
+      if (isEntered) screen.write(leaveScreen(screen.columns));
+    },
+  };
+}
+
+/**
+ * Attaches once; resolves with 'stopped' on SIGTSTP. With `isLost`, waits for the daemon; what is typed
+ * meanwhile is dropped, but for the keys that detach.
+ */
 async function attachOnce(
   context: CommandContext,
   client: Client,
   called: string,
-  { onOpen, detachKeys = DEFAULT_DETACH_KEYS, ...viewing }: AgentViewing,
+  attempt: Attempt,
 ): Promise<TerminalEnd | 'stopped'> {
   const { stdin } = process;
+  const { detachKeys, isLost, mode, takeover } = attempt;
   const screen = stdout();
-  const filter = new TerminalFilter();
+  const alternate = alternateScreen(called, attempt);
   const matcher = new DetachMatcher(detachKeys);
-  let isEntered = false;
-  const output = (bytes: Uint8Array) => {
-    if (!isEntered) {
-      onOpen?.();
-      screen.write(enterScreen(`${called}: ${detachKeys.text} leaves`));
-    }
-    isEntered = true;
-    return writeToScreen(filter.filter(bytes));
-  };
   const end = new AbortController();
-  const terminal = await client.attach(called, { ...viewing, onOutput: output, signal: end.signal });
+  // Whoever has taken over since the connection was lost stays.
+  const role = { mode, takeover: takeover && !isLost };
+  const options = { ...role, onOutput: alternate.show, signal: end.signal };
+  const attach = (): Promise<TerminalSession> => client.attach(called, options);
+  let terminal = isLost ? null : await attach();
   const resize = (): void => {
     const size = terminalSize(screen);
-    if (size) terminal.resize(size.columns, size.rows);
+    if (size) terminal?.resize(size.columns, size.rows);
   };
   const restore = (): void => {
     stdin.setRawMode(false);
     stdin.pause();
-    if (isEntered) screen.write(leaveScreen(screen.columns));
+    alternate.leave();
   };
+  let finish = (_: TerminalEnd | 'stopped'): void => {};
+  const finished = new Promise<TerminalEnd | 'stopped'>((resolve) => {
+    finish = resolve;
+  });
   const type = (keys: Buffer): void => {
     const { typed, isLeaving } = matcher.take(keys);
-    if (typed.length > 0) terminal.write(typed);
-    if (isLeaving) terminal.detach();
+    if (typed.length > 0) terminal?.write(typed);
+    if (!isLeaving) return;
+    if (terminal) terminal.detach();
+    else finish(DETACHED);
   };
-  let stop = (): void => {};
-  const stopped = new Promise<'stopped'>((resolve) => {
-    stop = () => resolve('stopped');
-  });
+  const stop = (): void => finish('stopped');
   const removeInterrupt = context.onInterrupt(restore);
   process.on('SIGTSTP', stop);
   stdin.setRawMode(true);
   stdin.on('data', type);
   stdin.resume();
   screen.on('resize', resize);
-  resize();
-  return Promise.race([terminal.ended, stopped]).finally(() => {
+  const session = async (): Promise<TerminalEnd> => {
+    terminal ??= await retried(attach, end.signal);
+    resize();
+    return terminal.ended;
+  };
+  return Promise.race([session(), finished]).finally(() => {
     process.off('SIGTSTP', stop);
     screen.off('resize', resize);
     stdin.off('data', type);

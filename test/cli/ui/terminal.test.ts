@@ -370,6 +370,38 @@ it('berth ui ends when its terminal is closed, and fits every size', async () =>
   expect(await closed.ended).toMatchObject({ signal: constants.signals.SIGHUP });
 });
 
+it('berth agent attach attaches again by itself after kill -9 of the daemon', async () => {
+  const daemon = await daemonOf();
+  const { stateDir, configFile } = daemon;
+  const cmd = 'stty -echo; while read -r line; do echo "[$line]"; [ "$line" != bye ] || exit 4; done';
+  await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd, cwd: newFolder() });
+  const call = [process.execPath, BIN, 'agent', 'attach', 'bot', '--state-dir', stateDir];
+  const screen = openTerminal([...call, '--config', configFile]);
+  const leaving = openTerminal([...call, '--config', configFile, '--observe']);
+  screen.type('first\r');
+  await screen.until(/^\[first\]$/);
+  await leaving.until(/^\[first\]$/);
+  daemon.signal('SIGKILL');
+  await daemon.exited;
+  await screen.until(/The connection to bot is lost; attaching again\. Ctrl-\] leaves\./);
+  expect(screen.isAlternate()).toBe(false);
+  await leaving.until(/The connection to bot is lost/);
+  screen.type('dropped\r');
+  leaving.type('\x1d');
+  expect(await leaving.ended).toMatchObject({ exitCode: 0 });
+  const next = await startDaemon({ stateDir });
+  await screen.until(/^\[first\]$/);
+  expect(screen.isAlternate()).toBe(true);
+  screen.type('second\r');
+  await screen.until(/^\[second\]$/);
+  const { text } = await next
+    .request('GET', '/v1/agents/bot/logs')
+    .then(({ body }) => ({ text: body.lines }));
+  expect(text).toEqual(['[first]', '[second]']);
+  screen.type('bye\r');
+  expect(await screen.ended).toMatchObject({ exitCode: 4 });
+});
+
 it('berth agent attach restores the terminal when it gets SIGHUP', async () => {
   const daemon = await withServices();
   await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'printf ready; exec sleep 1000' });
