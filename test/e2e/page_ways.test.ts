@@ -73,3 +73,38 @@ it.runIf(hasChromium)(
     await page.locator('.log-text', { hasText: 'oh' }).waitFor();
   },
 );
+
+it.runIf(hasChromium)(
+  browserTest('a half-written prompt and the search of a log are still there on the way back'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    await add(daemon, { name: 'api', cmd: 'echo one; echo two; sleep 600' });
+    await ask(daemon, 'POST', '/v1/agents/spinup', { name: 'other', cmd: 'sleep 600' });
+    const page = await openBerth(daemon, '#/agents/my_bot');
+    const visit = async (view: string, name: string): Promise<void> => {
+      await page.evaluate(`location.assign('#/${view}/${name}')`);
+      await page.locator('h1', { hasText: name }).waitFor();
+    };
+    const prompt = (name: string) => page.getByRole('textbox', { name: `prompt for ${name}` });
+    const search = page.getByRole('searchbox', { name: /kept of the log/ });
+    await prompt('my_bot').fill('half a thought');
+    await visit('agents', 'other');
+    expect(await prompt('other').inputValue()).toBe('');
+    await visit('services', 'api');
+    await search.fill('two');
+    await page.locator('.log-text mark').waitFor();
+    await visit('services', 'web');
+    expect(await search.inputValue()).toBe('');
+    await visit('services', 'api');
+    expect(await search.inputValue()).toBe('two');
+    await page.locator('.log-text mark').waitFor();
+    await visit('agents', 'my_bot');
+    expect(await prompt('my_bot').inputValue()).toBe('half a thought');
+    const kept = await page.evaluate('location.href + JSON.stringify([localStorage, sessionStorage])');
+    expect(kept).not.toMatch(/half|two/);
+    await page.reload();
+    await prompt('my_bot').waitFor();
+    expect(await prompt('my_bot').inputValue()).toBe('');
+  },
+);

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { countText } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { copyText } from '../state/actions.ts';
+import { draftOf } from '../state/drafts.ts';
 import { setFilter, shownPlace } from '../state/place.ts';
 import { downloadLog, shownText } from './log_export.ts';
 import { type LineSelection, LogFeed } from './log_feed.ts';
@@ -121,9 +122,13 @@ function FeedTools({ feed, selection }: { feed: LogFeed; selection: LineSelectio
 
 /** A log with its search, its tools and its lines. */
 export function LogPanel({ selection, time = null, line = null, onSearch }: LogViewProps) {
-  const [ownSearch, setOwnSearch] = useState('');
+  const search = draftOf(`search in the log of ${selection.names}`);
+  const ownSearch = onSearch ? '' : search.value;
   const [isWrapped, setWrapped] = useState(true);
   const [isPaused, setPaused] = useState(false);
+  const setOwnSearch = (text: string): void => {
+    search.value = text;
+  };
   const wanted = selection.q ?? selection.regex ?? ownSearch;
   const ownLevel = !onSearch && panesShowWorst.value && { level: WORST };
   const chosen = { ...selection, ...(ownSearch !== '' && { q: ownSearch }), ...ownLevel };
