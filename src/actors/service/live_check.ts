@@ -5,6 +5,7 @@ import type { LiveCheckPlan } from '../../protocol/checks.ts';
 import type { LastCheck } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import type { AskCheck } from './check_probes.ts';
+import { CheckTime } from './check_time.ts';
 
 export interface LiveCheck {
   /** The result of the last probe; null before the first one has ended. */
@@ -13,7 +14,8 @@ export interface LiveCheck {
 }
 
 /**
- * Probes after each interval, beginning after the first one. Calls `onFailed` once and then stops probing.
+ * Probes after each interval, beginning after the first one. Calls `onFailed` once and then stops probing. A
+ * probe that fails while the daemon stands still says nothing about the service, and is made again.
  */
 export function startLiveCheck(
   clock: Clock,
@@ -23,17 +25,28 @@ export function startLiveCheck(
 ): LiveCheck {
   let last: LastCheck | null = null;
   let failed = 0;
+  const time = new CheckTime(clock);
   let cancel = (): void => {};
   const wait = (): void => {
     cancel = clock.after(intervalMs, step);
   };
   const step = (): void => {
-    cancel = ask(timeoutMs, ({ status, error }) => {
+    time.start(null, () => {});
+    const abort = ask(timeoutMs, ({ status, error }) => {
+      const isInterrupted = time.stop();
+      if (error !== null && isInterrupted) {
+        step();
+        return;
+      }
       last = { url: text, at: clock.now(), status, error };
       failed = error === null ? 0 : failed + 1;
       if (failed >= failures) onFailed(last);
       else wait();
     });
+    cancel = () => {
+      time.stop();
+      abort();
+    };
   };
   wait();
   return { last: () => last, stop: () => cancel() };

@@ -5,7 +5,7 @@ import type { LastCheck } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { CHECK, READY_CHECK, SERVICE } from '../../settings/limits.ts';
 import type { AskCheck } from './check_probes.ts';
-import { ReadyTime } from './ready_time.ts';
+import { CheckTime } from './check_time.ts';
 import type { LiveRun } from './run.ts';
 
 export interface ReadyCheck {
@@ -85,7 +85,7 @@ export function startReadyCheck(
   { text, timeoutMs, upMs, ...plan }: ReadyPlan,
   onResult: (passed: boolean) => void,
 ): ReadyCheck {
-  const time = new ReadyTime(clock);
+  const time = new CheckTime(clock);
   let last: LastCheck | null = null;
   let holder: string | null = null;
   let over = false;

@@ -1,5 +1,9 @@
 // docs/reference.md "Live-check", "Signal to a service", in virtual time.
 import { expect, it } from 'vitest';
+import type { AskCheck } from '../../../src/actors/service/check_probes.ts';
+import { startLiveCheck } from '../../../src/actors/service/live_check.ts';
+import type { LastCheck } from '../../../src/protocol/service.ts';
+import { virtualClock } from '../../kit/actors.ts';
 import { running, supervise } from '../../kit/service.ts';
 
 const FAILED = { exitCode: 3, signal: null, timedOut: false, output: 'gone\n' };
@@ -22,6 +26,26 @@ it('a live-check that fails twice in a row ends the process, and the policy rest
   expect(world.host.notes.at(-1)).toMatchObject({ memo: { passed: true, fault: 'unhealthy' } });
   await world.advance(500);
   expect(world.host.made).toHaveLength(2);
+});
+
+it('a probe during which the daemon stood still is made again, and counts if it fails then', async () => {
+  const clock = virtualClock();
+  const asked: number[] = [];
+  const ask: AskCheck = (limitMs, onDone) => {
+    asked.push(clock.monotonic());
+    return clock.after(limitMs, () => onDone({ status: null, error: 'no answer' }));
+  };
+  const failures: LastCheck[] = [];
+  const probing = { kind: 'exec', cmd: 'ok' } as const;
+  const plan = { text: 'ok', probing, intervalMs: 1_000, timeoutMs: 2_000, failures: 1 };
+  const check = startLiveCheck(clock, ask, plan, (last) => failures.push(last));
+  await clock.advance(2_000);
+  clock.standStill(60_000);
+  await clock.advance(0);
+  expect([asked, failures, check.last()]).toEqual([[1_000, 62_000], [], null]);
+  await clock.advance(2_000);
+  expect([asked.length, failures]).toEqual([2, [check.last()]]);
+  check.stop();
 });
 
 it('a signal reaches the process group, and needs a process', async () => {
