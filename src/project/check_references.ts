@@ -3,7 +3,7 @@
 import { dependencyName, dependencyText, findDependencyCycle } from '../protocol/dependency_order.ts';
 import { NO_SLEEP } from '../protocol/registration.ts';
 import type { RestartPolicy } from '../protocol/service.ts';
-import { PLACEHOLDER } from '../protocol/stacks.ts';
+import { addressVariables, PLACEHOLDER } from '../protocol/stacks.ts';
 import { probesOwnPort } from './check_text.ts';
 import type { ProjectCheck } from './project_environment.ts';
 import type { ProjectService } from './project_service.ts';
@@ -66,9 +66,15 @@ const namesAsked = (text: string): string[] =>
     dollar === '' && body.includes('.') ? [body.slice(body.indexOf('.') + 1)] : [],
   );
 
-/** The services whose addresses the placeholders of `service` name. */
-export const servicesAsked = (service: ProjectService): Set<string> =>
-  new Set(filledTexts(service).flatMap(([, text]) => namesAsked(text)));
+/** Whether a text of `service` names the address of `other`, by a placeholder or by its variables. */
+export function refersTo(service: ProjectService, other: string): boolean {
+  const own = new Set(service.env.map(([name]) => name));
+  const variables = Object.values(addressVariables(other)).filter((name) => !own.has(name));
+  return filledTexts(service).some(([, text]) => {
+    const words: readonly string[] = text.match(/\w+/g) ?? [];
+    return namesAsked(text).includes(other) || variables.some((name) => words.includes(name));
+  });
+}
 
 /** Checks references between services: unknown names, cycles, a port used twice. */
 export function checkReferences(check: ProjectCheck, services: readonly ProjectService[]): void {

@@ -55,6 +55,12 @@ export const stackHostname = (stack: string, service: string): string =>
     .filter((part) => part !== null)
     .join('.');
 
+/** The names of the variables with the port and the URL of `service`, which the others of its stack get. */
+export function addressVariables(service: string): { port: string; url: string } {
+  const suffix = service.toUpperCase().replaceAll('-', '_');
+  return { port: `PORT_${suffix}`, url: `URL_${suffix}` };
+}
+
 /**
  * A placeholder for an address or a name of the stack. An additional dollar sign in front makes it literal:
  * docs/reference.md "Placeholders".

@@ -6,7 +6,13 @@ import { fail } from '../../protocol/errors.ts';
 import type { PortProtocol } from '../../protocol/port_protocol.ts';
 import type { PortClaim } from '../../protocol/ports.ts';
 import type { ServiceSpec } from '../../protocol/service.ts';
-import { PLACEHOLDER, shortName, slugValueOf, stackHostname } from '../../protocol/stacks.ts';
+import {
+  addressVariables,
+  PLACEHOLDER,
+  shortName,
+  slugValueOf,
+  stackHostname,
+} from '../../protocol/stacks.ts';
 
 /** Where all services of a stack listen. */
 export type StackPorts = readonly PortClaim[];
@@ -77,10 +83,10 @@ export function neighbourVariables({ name, stack }: ServiceSpec, ports: StackPor
     if (port === null || other === name) return [];
     const service = shortName(other, stack);
     if (service === null) return [];
-    const suffix = service.toUpperCase().replaceAll('-', '_');
+    const names = addressVariables(service);
     return [
-      [`PORT_${suffix}`, String(port)],
-      [`URL_${suffix}`, urlOf(port, protocol)],
+      [names.port, String(port)],
+      [names.url, urlOf(port, protocol)],
     ];
   });
 }

@@ -2,7 +2,7 @@
 import { basename, dirname } from 'node:path';
 import { workTreeOf } from '../../adapters/git_worktree.ts';
 import type { Client } from '../../client/create_client.ts';
-import { servicesAsked } from '../../project/check_references.ts';
+import { refersTo } from '../../project/check_references.ts';
 import { onOtherPort } from '../../project/check_text.ts';
 import type { ProjectService } from '../../project/project_service.ts';
 import type { Project } from '../../project/read_project.ts';
@@ -85,16 +85,16 @@ function addressIn(
 }
 
 /**
- * The services of a stack that refer to one of `moved`, whose URLs have changed. The placeholders of their
- * processes were filled in with the old ones.
+ * The services of a stack that refer to one of `moved`, whose URLs have changed. Their processes have got the
+ * old ones.
  */
 export function referringTo(
   moved: readonly string[],
   stack: string,
   services: readonly ProjectService[],
 ): Set<string> {
-  const asked = new Set(moved.map((name) => shortName(name, stack)));
-  const referring = services.filter((service) => [...servicesAsked(service)].some((name) => asked.has(name)));
+  const asked = moved.flatMap((name) => shortName(name, stack) ?? []);
+  const referring = services.filter((service) => asked.some((name) => refersTo(service, name)));
   return new Set(referring.map(({ name }) => name));
 }
 

@@ -199,13 +199,17 @@ describe('up', () => {
     expect((await run('up')).stderr).toBe('Everything is up to date.\n');
   });
 
+  const byPlaceholder = service('web', '    env: { DB: "${port.db}" }\n');
+  const byVariable = service('web', '    ready: tcp\n', `DB=$PORT_DB ${SERVER}`);
+
   it.each([
-    ['has changed', false],
-    ['is another one since it was removed', true],
-  ])('restarts what refers to a service whose port %s', async (_, isRemoved) => {
+    ['has changed', false, byPlaceholder],
+    ['is another one since it was removed', true, byPlaceholder],
+    ['has changed, by its variable', false, byVariable],
+  ])('restarts what refers to a service whose port %s', async (_, isRemoved, web) => {
     const [first, second] = [freePort(), freePort()];
     const text = (port: number): string =>
-      `services:\n${service('db', `    port: ${port}\n`)}${service('web', '    env: { DB: "${port.db}" }\n')}${service('other')}`;
+      `services:\n${service('db', `    port: ${port}\n`)}${web}${service('other')}`;
     const { run, write, pids } = await project(text(first));
     await run('up');
     const before = await pids();
