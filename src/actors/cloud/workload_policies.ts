@@ -35,7 +35,7 @@ import type { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadPoliciesOwner {
   readonly clock: Clock;
-  table(): Pick<WorkloadTable, 'rows' | 'rowsOf' | 'get' | 'update' | 'showAgain'>;
+  readonly table: Pick<WorkloadTable, 'rows' | 'rowsOf' | 'get' | 'update' | 'showAgain'>;
   /** A schedule was added, changed or removed. */
   onScheduleChange(): void;
 }
@@ -105,9 +105,9 @@ export class WorkloadPolicies {
     this.firstPolicies = new WeakMap();
     const changed = differences(before, this.policies);
     const isConcerned = (row: StoredWorkload): boolean => changed.some((policy) => policy.has(row));
-    const all = this.owner.table().rows();
+    const all = this.owner.table.rows();
     const rows = changed.length > MAX_ASKED ? all : all.filter(isConcerned);
-    this.owner.table().showAgain(rows.map(({ id }) => id));
+    this.owner.table.showAgain(rows.map(({ id }) => id));
   }
 
   /** Sets the namespaces of a cluster; null: the account may not list them. */
@@ -117,7 +117,7 @@ export class WorkloadPolicies {
     this.heard.set(clusterId, { ...before, namespaces });
     const isSame = JSON.stringify([...(before.namespaces ?? [])]) === JSON.stringify([...namespaces]);
     if (isSame && before.namespaces !== null) return;
-    const table = this.owner.table();
+    const table = this.owner.table;
     if (!isSame) table.showAgain(table.rowsOf(clusterId).map(({ id }) => id));
     this.owner.onScheduleChange();
   }
@@ -158,7 +158,7 @@ export class WorkloadPolicies {
    * what.
    */
   deciders(ids: readonly string[]): Pick<ReplyOf<WorkloadsProtocol, 'idle'>, 'policies'> {
-    const rows = ids.flatMap((id) => this.owner.table().get(id) ?? []);
+    const rows = ids.flatMap((id) => this.owner.table.get(id) ?? []);
     const decided = rows.flatMap((row) => {
       const who = this.idleOf(row)?.who ?? 'auto-sleep';
       return who === 'auto-sleep' ? [] : [[row.id, { who, subject: subjectOf(row) }] as const];
@@ -194,12 +194,12 @@ export class WorkloadPolicies {
     const due: DueSwitch[] = [];
     let nextAt: number | null = null;
     const ready = [...this.heard.keys()].filter((clusterId) => this.isReady(clusterId));
-    const rows = ready.flatMap((clusterId) => this.owner.table().rowsOf(clusterId));
+    const rows = ready.flatMap((clusterId) => this.owner.table.rowsOf(clusterId));
     await this.eachRow(rows, (seen) => {
       // A change that matters here since the rows were taken causes another look.
       if (!this.isReady(seen.clusterId)) return;
       if (seen.switched === null && isUndecided(this.decisionOf(seen))) return;
-      const row = this.owner.table().get(seen.id);
+      const row = this.owner.table.get(seen.id);
       if (!row) return;
       const one = this.dueOf(row);
       if (one) due.push(one);
@@ -211,7 +211,7 @@ export class WorkloadPolicies {
 
   /** A switch was made, or must not be tried again. */
   onSwitched(id: string, to: SwitchRecord['to']): void {
-    const row = this.owner.table().get(id);
+    const row = this.owner.table.get(id);
     if (!row) return;
     const wanted = this.wantedOf(this.decisionOf(row));
     // If the schedule wants something else by now, that becomes due next.
@@ -223,7 +223,7 @@ export class WorkloadPolicies {
     const reports = new Map(
       this.policies.map((one) => [one, { policy: one.policy, selected: 0, decided: 0 }]),
     );
-    await this.eachRow(this.owner.table().rows(), (row) => {
+    await this.eachRow(this.owner.table.rows(), (row) => {
       for (const [one, report] of reports) if (one.has(row)) this.count(row, report);
     });
     return [...reports.values()];
@@ -232,7 +232,7 @@ export class WorkloadPolicies {
   async report(name: string): Promise<PolicyReport> {
     const { policy, has } = this.named(name);
     const report = { policy, selected: 0, decided: 0 };
-    await this.eachRow(this.owner.table().rows(), (row) => {
+    await this.eachRow(this.owner.table.rows(), (row) => {
       if (has(row)) this.count(row, report);
     });
     return report;
@@ -243,7 +243,7 @@ export class WorkloadPolicies {
     const { policy, has } = this.named(name);
     const report = { policy, selected: 0, decided: 0 };
     const rows: PreviewRow[] = [];
-    await this.eachRow(this.owner.table().rows(), (row) => {
+    await this.eachRow(this.owner.table.rows(), (row) => {
       if (!has(row)) return;
       this.count(row, report);
       if (rows.length < CLOUD.maxBulk) rows.push(this.previewRow(row));
@@ -323,7 +323,7 @@ export class WorkloadPolicies {
 
   private keep(before: StoredWorkload, wanted: WantedPhase | null): void {
     const switched = wanted && { ...wanted, count: nextCount(before) };
-    this.owner.table().update(before.id, (row) => ({ ...row, switched }));
+    this.owner.table.update(before.id, (row) => ({ ...row, switched }));
   }
 
   private wantedOf({ schedule, awakeUntil }: Decision): WantedPhase | null {

@@ -1,7 +1,6 @@
 // State: the records of all workloads, an informer for each watched cluster, and the sleeps and wakes under
 // way. Rebuilt from: the store, then the clusters themselves.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
-import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import {
   type AutoSleepReply,
@@ -14,9 +13,7 @@ import {
   type WorkloadRow,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
-import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
-import type { ClusterFacts, ClustersProtocol } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Quotas } from '../../protocol/quotas.ts';
 import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
@@ -26,7 +23,6 @@ import {
   type Context,
   type Handlers,
   type MessageOf,
-  type Ref,
   type ReplyOf,
   tolerateFailure,
 } from '../../runtime/actor.ts';
@@ -35,8 +31,8 @@ import { THREADS } from '../../settings/limits.ts';
 import { ActivityReports } from './activity_reports.ts';
 import { BulkChanges } from './bulk_changes.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
-import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { CommitTeller } from './commit_teller.ts';
+import { InformerReports } from './informer_reports.ts';
 import { LabelChanges } from './label_changes.ts';
 import { nameAutoscaler } from './name_autoscaler.ts';
 import { ReadyWait } from './ready_wait.ts';
@@ -58,7 +54,7 @@ export interface WorkloadsConfig extends ClusterConnectionsConfig {
   quotas: Pick<Quotas, 'wakesPerHour'>;
 }
 
-class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChangesOwner {
+class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
   readonly clock: Clock;
   readonly steady: Clock;
   readonly self: string;
@@ -66,7 +62,6 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   private readonly context: Context;
   readonly ownPod: DaemonPod | null;
   readonly events: WorkloadEvents;
-  private readonly clusters: Ref<ClustersProtocol>;
   private readonly store: CloudStore;
   private readonly teller: CommitTeller;
   readonly table: WorkloadTable;
@@ -88,7 +83,6 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     this.clock = context.clock;
     this.steady = steadyClock(context.clock);
     this.startedAt = context.clock.monotonic();
-    this.clusters = context.ref('clusters');
     this.events = new WorkloadEvents(context.ref('cloudevents'));
     this.scale = new ScaleChanges(this);
     this.activityReports = new ActivityReports({
@@ -97,7 +91,17 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
       change: (row, change) => this.changeQuietly(row, change),
       onDefect: (error) => this.onDefect(error),
     });
-    this.connections = new ClusterConnections(config, this);
+    this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
+    const { clock, steady, table, activityReports: reports } = this;
+    const onScheduleChange = (): void => context.ref('policies').tell('changed', {});
+    this.policies = new WorkloadPolicies({ clock, table, onScheduleChange });
+    const onDefect = (error: unknown): void => this.onDefect(error);
+    const isConnected = (clusterId: string): boolean => this.connections.has(clusterId);
+    const clusters = context.ref('clusters');
+    this.connections = new ClusterConnections(
+      config,
+      new InformerReports({ clock, table, policies: this.policies, clusters, isConnected, onDefect }),
+    );
     this.readyWait = new ReadyWait({
       clock: this.clock,
       get: (id) => this.get(id),
@@ -110,11 +114,6 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
         (await this.scale.sleep({ id, by: 'request', holdMs, ...(operation && { operation }) })).replicas,
       wake: async (id, change) => (await this.scale.wake({ id, by: 'request', ...change })).replicas,
     });
-    this.policies = new WorkloadPolicies({
-      clock: this.clock,
-      table: () => this.table,
-      onScheduleChange: () => context.ref('policies').tell('changed', {}),
-    });
     this.labels = new LabelChanges((ids) => context.ref('principals').tell('relabelled', { ids }));
     this.store = config.store;
     this.teller = new CommitTeller({
@@ -124,8 +123,6 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
       clock: context.clock,
       onDefect: (error) => this.onDefect(error),
     });
-    this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
-    const { clock, steady, table, activityReports: reports } = this;
     this.use = new WorkloadUse({ clock, steady, table, reports });
     context.scope.defer(() => this.teller.close());
     context.scope.defer(() => this.table.flush());
@@ -246,45 +243,6 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     const { kind, namespace, name, selector, replicaSet, replicas } = seen;
     const workload = { id, kind, namespace, name, selector, replicaSet };
     return { clusterId, access, workload, state, replicas };
-  }
-
-  onListing(clusterId: string, scope: WorkloadScope, rows: ObservedWorkload[], startedAt: number): void {
-    this.table.replace(clusterId, scope, rows, startedAt);
-    this.policies.onListed(clusterId);
-  }
-
-  onNamespaces(clusterId: string, rows: readonly NamespaceRow[] | null): void {
-    this.policies.setNamespaces(clusterId, rows);
-  }
-
-  onScopes(clusterId: string, scopes: readonly WorkloadScope[]): void {
-    this.table.retainScopes(clusterId, scopes);
-  }
-
-  onStale(clusterId: string, scope: WorkloadScope, since: number | null): void {
-    this.table.setStaleSince(clusterId, scope, since);
-    if (since === null) this.policies.onListed(clusterId);
-  }
-
-  onWatchEvent(clusterId: string, row: ObservedWorkload, isDeleted: boolean): void {
-    if (isDeleted) this.table.markDeleted(clusterId, row);
-    else this.table.observe(clusterId, row);
-  }
-
-  onPosition(position: WatchPosition): void {
-    if (this.connections.has(position.clusterId)) this.table.setPosition(position);
-  }
-
-  position(clusterId: string, scope: WorkloadScope, origin: string): WatchPosition | null {
-    return this.table.position(clusterId, scope, origin);
-  }
-
-  flush(): Promise<void> {
-    return this.table.flush();
-  }
-
-  onFacts(id: string, facts: ClusterFacts): void {
-    this.clusters.tell('updateFacts', { id, ...facts });
   }
 
   onDefect(error: unknown): void {
