@@ -69,6 +69,12 @@ describeReal('a real cluster in trouble', () => {
     const here = await begin();
     const quotas = `/api/v1/namespaces/${mine.namespace}/resourcequotas`;
     await create(quotas, { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } });
+    // The API server enforces a quota only some time after it was created, and a pod made before stays.
+    const probe = { metadata: { name: 'probe' }, spec: sleeper('probe', 1).spec.template.spec };
+    await eventually(async () => {
+      const { body } = await api('POST', `/api/v1/namespaces/${mine.namespace}/pods?dryRun=All`, probe);
+      return /exceeded quota/.test(body.message);
+    });
     for (const kind of ['deployment', 'statefulset']) {
       const { id } = here.find(named(`poor-${kind}`));
       const failure = await eventually(async () => {
