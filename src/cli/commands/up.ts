@@ -14,7 +14,7 @@ import type { CommandContext } from '../kit/context.ts';
 import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { noteFormerStacks } from '../kit/former_stacks.ts';
 import { loadProject, projectPlace } from '../kit/load_project.ts';
-import { followLogs } from '../kit/print_logs.ts';
+import { printMergedLogs } from '../kit/merged_logs.ts';
 import { createProgress } from '../kit/progress.ts';
 import { plannedStack, referringTo, registerStack, servicesInStack } from '../kit/project_stack.ts';
 import { type PlannedChange, planRegistration, type RegistrationResult } from '../kit/registration_diff.ts';
@@ -269,6 +269,18 @@ async function dryPlan(
   return planOf(project, names, isOurs ? found : planned);
 }
 
+/** Follows the logs of a whole stack, also of services that are added later, or of the named services. */
+async function followPlan(
+  context: CommandContext,
+  client: Client,
+  { services, stack, scope, isWhole }: UpPlan,
+): Promise<void> {
+  const names = services.map(({ name }) => name);
+  const query = { ...(isWhole ? { stack } : { names }), follow: true, limit: 10, agents: false };
+  const view = { timestamps: false, prefix: true, label: scope.label, names };
+  await printMergedLogs(context, client, query, view);
+}
+
 export const upCommand = defineCommand({
   about:
     'Registers what has changed, starts services in dependency order, restarts only those whose change ' +
@@ -312,14 +324,13 @@ export const upCommand = defineCommand({
     await registerHooks(client, project, plan.stack, registered);
     if (start) await runCreateHook(context, client, project, plan.stack);
     if (start) await freeTakenPorts(client, plan, specs);
-    const { services, scope } = plan;
+    const { services } = plan;
     if (services.length === 0) context.out.note(`${project.file} has no services.`);
     const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start, force });
     noteOldEnvironment(context, plan, specs);
     if (!attach || services.length === 0) return exitCode;
     context.out.note(`Following ${countText(services.length, 'log')}; Ctrl-C ends this, not the services.`);
-    const followed = services.map(({ name }) => name);
-    await followLogs(context, client, followed, { lines: 10, label: scope.label });
+    await followPlan(context, client, plan);
     return exitCode ?? EXIT_CODE.ok;
   },
 });

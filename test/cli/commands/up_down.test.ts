@@ -447,6 +447,21 @@ describe('up', () => {
 });
 
 describe('down', () => {
+  it('also follows the log of a service that a later up adds to the stack', async () => {
+    const tick = (name: string): string => `  ${name}:\n    cmd: 'echo ${name} is here; exec sleep 600'\n`;
+    const { run, write } = await project(`services:\n${tick('one')}`);
+    let later: Promise<Ran> | null = null;
+    const ran = await run('up -a', {}, (text, kill) => {
+      if (later === null && text.includes('one is here\n')) {
+        write(`services:\n${tick('one')}${tick('two')}`);
+        later = run('up');
+      }
+      if (text.includes('two is here\n')) kill('SIGINT');
+    });
+    expect(ran.stdout).toMatch(/two +\| two is here\n/);
+    expect(await later).toMatchObject({ code: 0 });
+  });
+
   it('stops in reverse order and removes what came from the file, and nothing else', async () => {
     const { run, daemon, pids, file } = await project(
       `services:\n${service('web', '    depends_on: [db]\n')}${service('db')}`,
