@@ -509,6 +509,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/replaced_connection.test.ts'],
     ],
     [
+      'copied-rows',
+      'a bulk change copies every workload to look at it',
+      'src/actors/cloud/bulk_changes.ts',
+      'this.owner.rows().filter(isWanted)',
+      'this.owner.rows().filter((row) => isWanted({ ...row }))',
+      ['test/actors/cloud/bulk_changes.test.ts'],
+    ],
+    [
       'open-gate',
       'watch events are taken in faster than they are committed',
       'src/actors/cloud/watch_gate.ts',

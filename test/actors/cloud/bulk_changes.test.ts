@@ -1,5 +1,7 @@
 // docs/reference.md "Bulk sleep and wake", over the double with as many workloads as one request may have.
 import { expect, it } from 'vitest';
+import { BulkChanges } from '../../../src/actors/cloud/bulk_changes.ts';
+import { observe } from '../../../src/actors/cloud/workload_record.ts';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import { newUlid } from '../../../src/protocol/ulid.ts';
@@ -7,6 +9,7 @@ import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
 import { realTime } from '../../kit/actors.ts';
 import { ANY, cloud, doubleWith } from '../../kit/cloud.ts';
 import { workload } from '../../kit/kube_double.ts';
+import { observedWorkload } from '../../kit/observed_workload.ts';
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `w${1_000 + index}`);
 const change = { ...ALL_WORKLOADS, holdMs: null, isDryRun: false };
@@ -98,4 +101,22 @@ it('more than 1,000 workloads are refused before any is changed', async () => {
     message: 'this selects 1001 workloads, more than 1000 at once',
   });
   expect(double.requests.some(({ method }) => method === 'PATCH')).toBe(false);
+});
+
+it('selects without a copy of any workload, since a request looks at all of them in one turn', async () => {
+  let copies = 0;
+  const rows = Array.from(
+    { length: 10 },
+    () =>
+      new Proxy(observe(undefined, 'one', observedWorkload('Deployment', 'a'), { self: 'here', now: 0 }), {
+        ownKeys(row) {
+          copies += 1;
+          return Reflect.ownKeys(row);
+        },
+      }),
+  );
+  const owner = { rows: () => rows, sleep: async () => 0, wake: async () => 1 };
+  const select = (namespace: string) =>
+    new BulkChanges(owner).run({ ...change, to: 'asleep', isDryRun: true, namespaces: [namespace] });
+  expect([await select('other'), (await select('web')).length, copies]).toEqual([[], 10, 0]);
 });

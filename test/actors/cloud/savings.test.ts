@@ -9,6 +9,7 @@ import type { ObservedWorkload, StoredWorkload } from '../../../src/protocol/clo
 import { ALL_SAVINGS, type StoredSavings, savingsCsv } from '../../../src/protocol/savings.ts';
 import { type Cloud, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
 import { type Double, type Json, workload } from '../../kit/kube_double.ts';
+import { observedWorkload } from '../../kit/observed_workload.ts';
 import { settableClock } from '../../kit/policies.ts';
 
 const START = Date.parse('2030-01-07T12:00Z');
@@ -165,26 +166,8 @@ describe('a sleep', () => {
 
 describe('a count', () => {
   const seen: ObservedWorkload = {
-    ...{
-      kind: 'Deployment',
-      namespace: 'web',
-      name: 'a',
-      uid: 'u',
-      version: '1',
-      replicas: 3,
-      pods: 3,
-      ready: 3,
-    },
-    ...{
-      observed: true,
-      labels: '',
-      selector: '',
-      scaledBy: null,
-      keeper: null,
-      generation: 1,
-      replicaSet: null,
-    },
-    ...{ requests: { cpu: 1, memory: 1 }, receipt: null, wakeReceipt: null, activity: null, sleep: null },
+    ...observedWorkload('Deployment', 'a'),
+    ...{ replicas: 3, pods: 3, ready: 3, requests: { cpu: 1, memory: 1 } },
   };
   const row = (more: Partial<ObservedWorkload>, before?: StoredWorkload): StoredWorkload =>
     observe(before, 'c', { ...seen, ...more }, { self: 'here', now: START });

@@ -5,25 +5,12 @@ import { loadedWorkload } from '../../../src/actors/cloud/stored_workload.ts';
 import { observe } from '../../../src/actors/cloud/workload_record.ts';
 import { WorkloadTable } from '../../../src/actors/cloud/workload_table.ts';
 import type { ObservedWorkload } from '../../../src/protocol/cloud.ts';
-import type { WorkloadKind } from '../../../src/protocol/workload_kinds.ts';
 import { tempDir, virtualClock } from '../../kit/actors.ts';
 import { openCloudStore } from '../../kit/cloud.ts';
+import { observedWorkload } from '../../kit/observed_workload.ts';
 
 /** In place of CLOUD.maxWorkloadsPerKind, whose rows take seconds to make. */
 const MAX = 1_000;
-
-const look = (kind: WorkloadKind, name: string): ObservedWorkload => ({
-  ...{ kind, name, namespace: 'web', uid: `uid-${name}`, version: '1', replicas: 1, pods: 1, ready: 1 },
-  ...{ observed: true, labels: '', selector: `app=${name}`, scaledBy: null, keeper: null, generation: 1 },
-  ...{
-    replicaSet: null,
-    requests: { cpu: 0, memory: 0 },
-    receipt: null,
-    wakeReceipt: null,
-    activity: null,
-    sleep: null,
-  },
-});
 
 describe('the table of workloads', () => {
   it('accepts from a watch as many new rows as a listing may have, for each kind of each cluster', () => {
@@ -43,22 +30,22 @@ describe('the table of workloads', () => {
       },
       MAX,
     );
-    const all = Array.from({ length: MAX }, (_, index) => look('Deployment', `w${index}`));
+    const all = Array.from({ length: MAX }, (_, index) => observedWorkload('Deployment', `w${index}`));
     table.replace('one', { kind: 'Deployment', namespace: null }, all, 0);
-    table.observe('one', look('Deployment', 'more'));
+    table.observe('one', observedWorkload('Deployment', 'more'));
     expect(table.ids()).toHaveLength(MAX);
-    table.observe('one', look('StatefulSet', 'more'));
-    table.observe('two', look('Deployment', 'more'));
+    table.observe('one', observedWorkload('StatefulSet', 'more'));
+    table.observe('two', observedWorkload('Deployment', 'more'));
     expect(table.ids()).toHaveLength(MAX + 2);
     // A known workload is still updated, and a removed one makes room.
-    table.observe('one', { ...look('Deployment', 'w0'), version: '2', replicas: 7 });
+    table.observe('one', { ...observedWorkload('Deployment', 'w0'), version: '2', replicas: 7 });
     expect(table.rows()[0]?.seen.replicas).toBe(7);
-    table.markDeleted('one', look('Deployment', 'w0'));
-    table.observe('one', look('Deployment', 'more'));
-    table.observe('one', look('Deployment', 'yet-more'));
+    table.markDeleted('one', observedWorkload('Deployment', 'w0'));
+    table.observe('one', observedWorkload('Deployment', 'more'));
+    table.observe('one', observedWorkload('Deployment', 'yet-more'));
     expect(table.ids()).toHaveLength(MAX + 2);
     table.forgetCluster('one');
-    table.observe('one', look('Deployment', 'more'));
+    table.observe('one', observedWorkload('Deployment', 'more'));
     expect(table.ids()).toHaveLength(2);
   });
 
@@ -75,7 +62,7 @@ describe('the table of workloads', () => {
           await nextTurn();
           // Another change is there whenever a commit ends.
           const version = String(commits + 1);
-          if (commits < 100) tables[0]?.observe('one', { ...look('Deployment', 'w'), version });
+          if (commits < 100) tables[0]?.observe('one', { ...observedWorkload('Deployment', 'w'), version });
         },
       },
       { tell: () => undefined },
@@ -89,7 +76,7 @@ describe('the table of workloads', () => {
       },
     );
     tables.push(table);
-    table.observe('one', look('Deployment', 'w'));
+    table.observe('one', observedWorkload('Deployment', 'w'));
     await table.flush();
     expect(commits).toBeLessThan(10);
   });
@@ -97,7 +84,7 @@ describe('the table of workloads', () => {
 
 describe('a stored record', () => {
   const NOW = 1_000;
-  const record = observe(undefined, 'one', look('Deployment', 'web'), { self: 'here', now: NOW });
+  const record = observe(undefined, 'one', observedWorkload('Deployment', 'web'), { self: 'here', now: NOW });
 
   it('is loaded as it is', () => {
     expect(loadedWorkload(structuredClone(record), NOW)).toEqual(record);
