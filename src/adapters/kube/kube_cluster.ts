@@ -123,7 +123,7 @@ const workloadPath = ({ kind, namespace, name }: WorkloadReference): string =>
 const actionOn = (verb: string, { kind, namespace, name }: WorkloadReference): string =>
   `${verb} ${PLURALS[kind]}.apps ${name} in namespace ${namespace}`;
 
-/** How often to try a listing whose pages expire meanwhile. */
+/** How often to try a listing whose pages expire meanwhile. The last attempt asks for a single page. */
 const LIST_ATTEMPTS = 3;
 /**
  * A server may return short pages, even empty ones; up to this many times the number of full pages is
@@ -194,7 +194,8 @@ async function listWithRetry<Row extends object>(
 ): Promise<KubeListing<Row>> {
   for (let round = 1; ; round += 1) {
     try {
-      return await listAll(http, resource, limit, signal);
+      const size = round === LIST_ATTEMPTS ? CLOUD.maxWorkloadsPerKind : limit;
+      return await listAll(http, resource, size, signal);
     } catch (error) {
       if (round === LIST_ATTEMPTS || !isListExpired(error)) throw error;
     }

@@ -63,11 +63,16 @@ describe('a listing', () => {
     ]);
   });
 
-  it('starts again when its pages have expired meanwhile', async () => {
+  it('starts again when its pages have expired meanwhile, the last time with a single page', async () => {
     for (let index = 0; index < 600; index += 1) double.put('Deployment', workload('web', `w${index}`, 1));
-    double.fault(({ query }) => query.has('continue'), { kind: 'status', status: 410, reason: 'Expired' }, 2);
+    const expired = { kind: 'status', status: 410, reason: 'Expired' } as const;
+    double.fault(({ query }) => query.has('continue'), expired, 9);
     expect((await cluster.list(deployments)).rows).toHaveLength(600);
-    double.fault(({ query }) => query.has('continue'), { kind: 'status', status: 410, reason: 'Expired' }, 9);
+    expect(double.requests.map(({ query }) => query.get('limit'))).toEqual([
+      ...['500', '500', '500', '500'],
+      String(CLOUD.maxWorkloadsPerKind),
+    ]);
+    double.fault(any, expired, 9);
     expect(await saidOf(cluster.list(deployments))).toMatchObject({
       code: 'cluster_unreachable',
       message: /410/,
