@@ -18,7 +18,8 @@ import type {
   ReplyOf,
 } from './actor.ts';
 import { withTimeout } from './deferred.ts';
-import { type ConfiguredActor, Mailbox, type MailboxNode, type Sender } from './mailbox.ts';
+import type { ConfiguredActor, Sender } from './incarnation.ts';
+import { Mailbox, type MailboxNode } from './mailbox.ts';
 import { type Envelope, goneFailure, type LinkListener, PeerLink } from './peer_link.ts';
 import { openScope } from './scope.ts';
 

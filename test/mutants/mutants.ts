@@ -79,7 +79,7 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'expired-message',
       'a message that has expired is handled',
-      'src/runtime/mailbox.ts',
+      'src/runtime/incarnation.ts',
       'if (envelope.expires > node.clock.monotonic()) this.run(envelope, this.handlers);',
       'this.run(envelope, this.handlers);',
       RUNTIME,
@@ -87,7 +87,7 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'crash-answers',
       'a crash leaves open replies unanswered',
-      'src/runtime/mailbox.ts',
+      'src/runtime/incarnation.ts',
       'const open = this.current ? [this.current, ...this.openReplies] : this.openReplies;',
       'const open = this.current ? [this.current] : [];',
       RUNTIME,
