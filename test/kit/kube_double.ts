@@ -76,6 +76,8 @@ export interface Double {
   compact(): void;
   /** Goes back to an earlier version, as after a restore from a backup. */
   rewind(version: number): void;
+  /** Changes what a patch is about to store, as a mutating admission webhook would. */
+  onAdmission: ((object: Json) => void) | null;
   /** Runs at once after each change by a request, as another controller would. */
   onPatched: ((kind: WorkloadKind, object: Json) => void) | null;
   /** The pods of a workload; by default those that its status counts. */
@@ -218,6 +220,7 @@ class Server implements Double {
   resumedSessions = 0;
   readonly denied = new Set<string>();
   cut: number | null = null;
+  onAdmission: Double['onAdmission'] = null;
   onPatched: Double['onPatched'] = null;
   podsOf: Double['podsOf'] = podsOf;
   replicaSetsOf: Double['replicaSetsOf'] = (deployment) => [replicaSetOf(deployment)];
@@ -694,6 +697,7 @@ class Server implements Double {
       const message = 'the server rejected our request due to an error in our request';
       return [422, status(422, 'Invalid', message, { details: {} })];
     }
+    this.onAdmission?.(merged);
     if (merged.spec.replicas !== object.spec.replicas) {
       merged.metadata.managedFields = [
         ...object.metadata.managedFields,

@@ -509,6 +509,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/replaced_connection.test.ts'],
     ],
     [
+      'altered-sleep',
+      'a sleep that a webhook has changed counts as done',
+      'src/actors/cloud/sleep.ts',
+      'if (before === null || change === null) return seen;',
+      'if (before === null || change !== undefined) return seen;',
+      ['test/actors/cloud/refused_changes.test.ts'],
+    ],
+    [
       'copied-rows',
       'a bulk change copies every workload to look at it',
       'src/actors/cloud/bulk_changes.ts',

@@ -180,17 +180,46 @@ export const isSleptBy = ({ receipt }: ObservedWorkload, operation: string | und
 export const isWokenBy = ({ wakeReceipt }: ObservedWorkload, operation: string | undefined): boolean =>
   operation !== undefined && wakeReceipt?.operation === operation;
 
+/** What the cluster has made of the request to sleep; null: what was requested. */
+function alteration({ replicas, receipt }: ObservedWorkload, at: number): string | null {
+  if (replicas > 0) return `it has ${replicas === 1 ? '1 replica' : `${replicas} replicas`} instead of 0`;
+  return receipt?.at === at
+    ? null
+    : `its annotation ${RECEIPT_ANNOTATION}, which keeps the count, is missing`;
+}
+
+/** Gives a workload the count and annotations back that it had as `before`, unless it was scaled since. */
+async function putBack(
+  cluster: KubeCluster,
+  target: WorkloadReference,
+  before: CurrentWorkload,
+  altered: ObservedWorkload,
+): Promise<void> {
+  const fresh = await readFresh(cluster, target);
+  if (fresh.seen.uid !== altered.uid || fresh.seen.replicas !== altered.replicas) return;
+  const woken = before.annotations?.[WAKE_ANNOTATION];
+  const values = { [RECEIPT_ANNOTATION]: null, [WAKE_ANNOTATION]: typeof woken === 'string' ? woken : null };
+  await cluster.patchWorkload(target, [
+    sameObject(fresh),
+    ...scaleSteps(fresh, before.seen.replicas),
+    ...annotationSteps(fresh, values),
+  ]);
+}
+
 /**
  * Scales to 0 and leaves the receipt; a workload with 0 replicas is left alone. Resolves with the workload
  * afterwards. Fails sleep_refused, unknown_workload, workload_conflict, or with an error of the cluster.
  */
-export function putToSleep(
+export async function putToSleep(
   cluster: KubeCluster,
   target: WorkloadReference,
   { by, at, holdUntil, from, ownPod, operation, policy, isStillWanted }: SleepRequest,
 ): Promise<ObservedWorkload> {
-  return retryOnConflict(cluster, target, (fresh) => {
+  /** What the last patch was for. */
+  const tried: { from: CurrentWorkload | null } = { from: null };
+  const seen = await retryOnConflict(cluster, target, (fresh) => {
     const { replicas } = fresh.seen;
+    tried.from = null;
     if (replicas === 0 || isSleptBy(fresh.seen, operation) || !isStillWanted(fresh.seen)) return null;
     const reason = sleepRefusal(target, fresh, ownPod);
     if (reason !== null) throw fail('sleep_refused', `${targetName(target)} is not put to sleep: ${reason}`);
@@ -201,8 +230,23 @@ export function putToSleep(
     // A retention policy set meanwhile must not delete volumes.
     const retention: PatchStep[] =
       target.kind === 'StatefulSet' ? [{ op: 'test', path, value: fresh.retentionPolicy }] : [];
+    tried.from = fresh;
     return [...retention, ...scaleSteps(fresh, 0), ...annotationSteps(fresh, values)];
   });
+  const { from: before } = tried;
+  const change = before && alteration(seen, at);
+  if (before === null || change === null) return seen;
+  // The answer to a patch is the object as it was stored, so no other client has changed it since.
+  const rest = await putBack(cluster, target, before, seen).then(
+    () => '',
+    (error: unknown) => `, and it could not be put back: ${kubeFailure(error).message}`,
+  );
+  throw fail(
+    'workload_conflict',
+    `${targetName(target)} was not put to sleep: an admission webhook or policy of the cluster changed the ` +
+      `request, so that ${change}${rest}`,
+    { hint: 'Exempt the workload from what sets its replicas or annotations.' },
+  );
 }
 
 /**

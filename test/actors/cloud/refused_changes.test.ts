@@ -1,8 +1,9 @@
 // Sleeps and wakes that meet other writers, admission webhooks or a receipt that cannot be true.
 import { describe, expect, it } from 'vitest';
+import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
 import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest } from '../../kit/actors.ts';
-import { type Cloud, cloud, doubleWith } from '../../kit/cloud.ts';
+import { type Cloud, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
 import { type Double, type Json, kubeDouble, workload } from '../../kit/kube_double.ts';
 
 async function awake(): Promise<{ double: Double; here: Cloud; id: string }> {
@@ -63,6 +64,50 @@ describe('a change', () => {
     expect(await sleep(all)).toEqual({ replicas: 0, slept: true });
     expect(hello(double).metadata.annotations).toMatchObject({ first: 'yes' });
     expect(patches(double)).toBe(2);
+  });
+
+  it.each([
+    [
+      'the replicas',
+      /has 1 replica instead of 0$/,
+      ({ spec }: Json) => {
+        spec.replicas = Math.max(1, spec.replicas);
+      },
+    ],
+    [
+      'the receipt',
+      /annotation berth\/sleep, which keeps the count, is missing$/,
+      ({ metadata }: Json) => {
+        delete metadata.annotations['berth/sleep'];
+      },
+    ],
+    [
+      'both',
+      /has 3 replicas instead of 0$/,
+      ({ metadata, spec }: Json) => {
+        spec.replicas = 3;
+        delete metadata.annotations['berth/sleep'];
+      },
+    ],
+  ])('is a conflict and is put back if a webhook changes %s', async (_, message, change) => {
+    const all = await awake();
+    const { double, here, id } = all;
+    double.onAdmission = change;
+    const conflict = { code: 'workload_conflict', message };
+    await expect(sleep(all)).rejects.toMatchObject(conflict);
+    expect(hello(double).spec.replicas).toBe(3);
+    expect(hello(double).metadata.annotations).not.toHaveProperty('berth/sleep');
+    const many = { ...ALL_WORKLOADS, to: 'asleep', holdMs: null, isDryRun: false } as const;
+    const failed = await eventually(async () => {
+      const results = await here.workloads.ask('changeMany', many);
+      // Until the watch has seen it put back, the workload may count as asleep.
+      return results[0]?.outcome !== 'unchanged' && results;
+    });
+    expect(failed).toMatchObject([{ ...conflict, outcome: 'failed' }]);
+    double.onAdmission = null;
+    expect(await sleep(all)).toEqual({ replicas: 0, slept: true });
+    expect((await here.until('web/hello', (row) => row.replicas === 0)).id).toBe(id);
+    expect(await wake(all)).toEqual({ replicas: 3 });
   });
 
   it('does not lose the volumes of a StatefulSet to a policy that was set in between', async () => {
