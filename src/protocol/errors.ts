@@ -124,6 +124,8 @@ export const MAY_TAKE_EFFECT = 'the request may still take effect';
 export interface FailureDetail {
   hint?: string;
   details?: { path: string; message: string }[];
+  /** The process host was lost meanwhile: `host_loss.ts`. Not shown to clients. */
+  isHostLost?: boolean;
 }
 
 /** A Failure with a code of the table; `throw fail(...)` in a handler answers the caller. */

@@ -224,6 +224,56 @@ describe('kill -9 of the daemon', () => {
       );
   });
 
+  it.each([false, true])(
+    'completes the restart of a group when the process host is killed too (daemon killed first: %s)',
+    async (isTakenOver) => {
+      const first = await startDaemon();
+      const gate = join(newFolder(), 'gate');
+      // What runs before there is a gate ends only then.
+      const deaf = `trap 'echo told' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 0`;
+      const cmd = `if [ ! -e ${gate} ]; then ${deaf}; fi; exec sleep 600`;
+      const names = ['db', 'api', 'web'];
+      const pids = new Map<string, number>();
+      for (const [index, name] of names.entries()) {
+        const dependsOn = names.slice(Math.max(0, index - 1), index);
+        const spec = { name, port: null, cmd, group: 'site', dependsOn };
+        await first.request('POST', '/v1/services', spec);
+        pids.set(name, (await first.request('POST', `/v1/services/${name}/start`)).body.pid);
+        await said(first, name, 'deaf');
+      }
+      const answered = first.request('POST', '/v1/groups/site/restart?grace=60000').catch(() => null);
+      // The last of the chain is stopped first.
+      await said(first, 'web', 'told');
+      let last = first;
+      if (isTakenOver) {
+        await kill9(first);
+        last = await startDaemon({ stateDir: first.stateDir });
+        await eventually(async () => (await get(last, 'web')).status === 'stopping');
+      }
+      writeFileSync(gate, '');
+      process.kill(hostPid(first.stateDir), 'SIGKILL');
+      for (const name of names)
+        await eventually(async () => {
+          const { pid, status } = await get(last, name);
+          return status === 'running' && pid !== pids.get(name);
+        });
+      expect((await answered)?.status).toBe(isTakenOver ? undefined : 200);
+    },
+  );
+
+  it('completes the restart of a service when the process host is killed in its stop command', async () => {
+    const daemon = await startDaemon();
+    const [mark, gate] = [join(newFolder(), 'mark'), join(newFolder(), 'gate')];
+    const stop = `touch ${mark}; while [ ! -e ${gate} ]; do sleep 0.02; done`;
+    const pid = await run(daemon, 'web', 'exec sleep 600', { stop });
+    const restarted = daemon.request('POST', '/v1/services/web/restart?grace=60000');
+    await eventually(() => existsSync(mark));
+    process.kill(hostPid(daemon.stateDir), 'SIGKILL');
+    writeFileSync(gate, '');
+    expect((await restarted).body).toMatchObject({ status: 'running' });
+    expect((await get(daemon, 'web')).pid).not.toBe(pid);
+  });
+
   it.each(['sleep', 'stop', 'restart sleep'])(
     'completes a restart that was requested while the process ended after %s',
     async (before) => {

@@ -233,6 +233,14 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   ...area('services', [
     [
+      'host-loss',
+      'a step of a group is not repeated when the process host was lost in it',
+      'src/protocol/host_loss.ts',
+      'if (!isHostLost(error)) throw error;',
+      'throw error;',
+      ['test/e2e/survival.test.ts'],
+    ],
+    [
       'probes-starved',
       'probes that take long keep others from beginning',
       'src/adapters/ready_probe.ts',

@@ -14,6 +14,7 @@ import {
 } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol, StoredGroupCall } from '../../protocol/groups.ts';
+import { despiteHostLoss } from '../../protocol/host_loss.ts';
 import type { Member } from '../../protocol/registry.ts';
 import {
   type MemberStart,
@@ -39,6 +40,8 @@ import { dependencyFailure, namingMember, refuseEndless } from './member_failure
 /** Between two attempts to restart a service while the process host does not respond. */
 const RETRY_MS = 1_000;
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
+/** How many losses of the process host the start of a group survives. */
+const HOST_LOSSES = 3;
 
 export interface GroupsConfig {
   store: Pick<Store, 'table'>;
@@ -91,7 +94,8 @@ class Groups {
     return this.kept(name, { verb: 'sleep' }, async (members) => {
       const answers = new Map<string, SleepReply>();
       const sleepOne = async (member: string): Promise<void> => {
-        answers.set(member, await this.service(member).ask('sleep', {}, DEADLINE));
+        const sleep = () => this.service(member).ask('sleep', {}, DEADLINE);
+        answers.set(member, await despiteHostLoss(this.context.clock, sleep));
       };
       const sleeping = members.filter(({ sleep }) => sleep);
       await walkInOrder(new DependencyOrder(reverseDependencies(sleeping)), namingMember(sleepOne));
@@ -124,18 +128,33 @@ class Groups {
     );
   }
 
-  /** Starts `members` in dependsOn order. After a failure nothing new begins. */
+  /**
+   * Starts `members` in dependsOn order. After a failure nothing new begins. When the process host is lost
+   * meanwhile, those that had been started ended with it, and all are started again.
+   */
   private async startAll(members: Member[], request: MemberStart): Promise<Map<string, StartReply>> {
     refuseEndless(members);
+    for (let attempts = HOST_LOSSES; ; attempts -= 1) {
+      const { answers, isHostLost } = await this.startOnce(members, request);
+      if (!isHostLost || attempts <= 0) return answers;
+    }
+  }
+
+  private async startOnce(members: Member[], request: MemberStart) {
     const early = awaited(members, 'started');
     const answers = new Map<string, StartReply>();
     const begun = new Set<string>();
     const failed: string[] = [];
+    let isHostLost = false;
+    const onLost = (): void => {
+      isHostLost = true;
+    };
     const startOne = async (member: string, onStarted: () => void): Promise<void> => {
       begun.add(member);
       const told = early.has(member) ? onStarted : null;
+      const start = () => startMember(this.service(member), request, told);
       try {
-        answers.set(member, await startMember(this.service(member), request, told));
+        answers.set(member, await despiteHostLoss(this.context.clock, start, onLost));
       } catch (error) {
         failed.push(member);
         throw error;
@@ -148,7 +167,7 @@ class Groups {
       throw dependencyFailure(members, waiting, failed[0], error) ?? error;
     }
     if (this.isClosing) throw shuttingDownFailure();
-    return answers;
+    return { answers, isHostLost };
   }
 
   stop({ name, graceMs }: MessageOf<GroupsProtocol, 'stop'>): ReturnType<Groups['stopMembers']> {
@@ -162,7 +181,8 @@ class Groups {
     const answers = new Map<string, Pick<StopReply, 'name' | 'status' | 'exitCode'>>();
     const stopOne = async (member: string): Promise<void> => {
       try {
-        const { name, status, exitCode } = await this.service(member).ask('stop', request, DEADLINE);
+        const stop = () => this.service(member).ask('stop', request, DEADLINE);
+        const { name, status, exitCode } = await despiteHostLoss(this.context.clock, stop);
         answers.set(member, { name, status, exitCode });
       } catch (error) {
         // A member that was removed meanwhile is already stopped.

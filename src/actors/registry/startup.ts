@@ -3,6 +3,7 @@ import { serviceAddress } from '../../protocol/address.ts';
 import { awaited, runInDependencyOrder } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
+import { despiteHostLoss } from '../../protocol/host_loss.ts';
 import {
   type LastEnd,
   restingState,
@@ -76,7 +77,8 @@ export async function autostartAll(
   const outcomes = await runInDependencyOrder(wanted, async ({ name }, onStarted) => {
     if (isClosed()) throw fail('daemon_busy', 'the daemon is shutting down');
     const request = { timeoutMs: null, autostart: true };
-    await startMember(serviceRef(context, name), request, early.has(name) ? onStarted : null);
+    const told = early.has(name) ? onStarted : null;
+    await despiteHostLoss(context.clock, () => startMember(serviceRef(context, name), request, told));
   });
   // A service that fails reports that in its own events, and must not keep the daemon from starting.
   for (const outcome of outcomes.values())

@@ -368,8 +368,9 @@ export async function startFailure(
 ): Promise<Failure> {
   const again =
     backoff && `It is started again in ${humanDuration(backoff.nextAt - now)} by its restart policy.`;
+  const isHostLost = end.exitUnknown && !how.stopped;
   const say = (code: ErrorCode, message: string, ...facts: (string | null)[]): Failure =>
-    fail(code, message, { hint: joinSentences(...facts) });
+    fail(code, message, { hint: joinSentences(...facts), ...(isHostLost && { isHostLost }) });
   if (how.late) {
     const { foreignHolder } = how.late;
     const why = foreignHolder === null ? '' : `: ${foreignHolder} listens on its port ${run.metadata.port}`;

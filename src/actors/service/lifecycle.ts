@@ -5,6 +5,7 @@
 // repeated.
 import { fail } from '../../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';
+import { hostLostFailure } from '../../protocol/host_loss.ts';
 import type { LastEnd, ServiceState, StartReply, StopReply, StoredService } from '../../protocol/service.ts';
 import { type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { type Deferred, deferred, withTimeout } from '../../runtime/deferred.ts';
@@ -87,9 +88,8 @@ export class ServiceLifecycle {
   }
 
   busy(): Failure {
-    const { name } = this.options;
-    const hostIsSilent = `the process host does not answer; it is asked again what it has of ${name}`;
-    return fail('daemon_busy', this.state.phase === 'stopping' ? `${name} is being stopped` : hostIsSilent);
+    if (this.state.phase !== 'stopping') return hostLostFailure(this.options.name);
+    return fail('daemon_busy', `${this.options.name} is being stopped`);
   }
 
   startResult(status: StartReply['status'], { pid }: LiveRun): StartReply {

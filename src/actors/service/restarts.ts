@@ -1,6 +1,7 @@
 // The restart of one service that is under way, the wakes that continue through it, and the autostart that
 // waits for an earlier stop.
 import { fail } from '../../protocol/errors.ts';
+import { despiteHostLoss } from '../../protocol/host_loss.ts';
 import type { ServiceProtocol, StartReply } from '../../protocol/service.ts';
 import { type Clock, isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import type { ServiceMachine } from './machine.ts';
@@ -56,7 +57,13 @@ export class Restarts {
   restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
     if (this.current) return this.current.reply;
     this.stoppedAt = null;
-    const stopping = (async () => this.machine.stop(graceMs))();
+    let isRepeated = false;
+    const stopping = despiteHostLoss(this.clock, async () => {
+      // What a client has started since must not be stopped.
+      if (isRepeated && this.current !== restart) throw this.cancelled();
+      isRepeated = true;
+      return this.machine.stop(graceMs);
+    });
     const reply = stopping.then(
       () => {
         if (this.current !== restart) throw this.cancelled();

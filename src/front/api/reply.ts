@@ -74,7 +74,13 @@ function toApiFailure(error: unknown, onDefect: (error: unknown) => void): Failu
 /** An error as clients see it, with a code of the table. */
 export function failureOfTable(error: unknown): { code: ErrorCode; message: string } & FailureDetail {
   const { code, message, detail } = toApiFailure(error, () => undefined);
-  return { ...(isDetail(detail) ? detail : {}), code: isErrorCode(code) ? code : 'internal', message };
+  const { hint, details } = isDetail(detail) ? detail : {};
+  return {
+    ...(hint !== undefined && { hint }),
+    ...(details && { details }),
+    code: isErrorCode(code) ? code : 'internal',
+    message,
+  };
 }
 
 const isDetail = (detail: unknown): detail is FailureDetail => typeof detail === 'object' && detail !== null;
