@@ -148,6 +148,22 @@ export function openCloudStore(folder: string): { cloudStore: CloudStore; close(
   return { cloudStore: embeddedCloudStore(store), close };
 }
 
+/** API servers send a bookmark about as often. */
+const BOOKMARK_MS = 60_000;
+
+/**
+ * The double sends no bookmarks, so minutes of virtual time would end a watch as too silent, and the time
+ * until it is made again would not pass.
+ */
+function withBookmarks(cluster: KubeCluster, clock: TestClock): KubeCluster {
+  const watch = cluster.watch.bind(cluster);
+  cluster.watch = (resource, from, handler, signal) => {
+    const stop = clock.every(BOOKMARK_MS, () => handler.onEvent(null));
+    return watch(resource, from, handler, signal).finally(stop);
+  };
+  return cluster;
+}
+
 export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
   const folder = options.folder ?? tempDir();
   const { cloudStore: embedded, close: closeStore } = options.shared
@@ -172,10 +188,12 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
   const client = (access: ClusterAccess, id: string, gate: WatchGate): KubeCluster => {
     connections += 1;
     const cluster = here.ref<ClusterProtocol>(`cluster:${id}.${connections}`);
-    return createClusterClient({ access, cluster, ensure: async () => null, clock: realTime, gate });
+    const made = createClusterClient({ access, cluster, ensure: async () => null, clock: realTime, gate });
+    // On both sides of the actor: from the other one they may come too late for the watch.
+    return withBookmarks(made, here.clock);
   };
   here.node.family('cluster:', clusterActor, () => ({
-    open: (access) => openKubeCluster(access, ANY, realTime),
+    open: (access) => withBookmarks(openKubeCluster(access, ANY, realTime), here.clock),
   }));
   const workloads = await here.start('workloads', workloadsActor, {
     store: cloudStore,

@@ -57,7 +57,8 @@ describe('auto-sleep', () => {
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [] });
     await clock.advance(MINUTE);
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [id] });
-    expect(here.find('web/hello').last_activity_at).toBe(new Date(clock.now() - 10 * MINUTE).toISOString());
+    const { last_activity_at } = await here.until('web/hello', (row) => row.last_activity_at !== null);
+    expect(last_activity_at).toBe(new Date(clock.now() - 10 * MINUTE).toISOString());
   });
 
   it('does not affect a workload while an open connection moves bytes', async () => {
