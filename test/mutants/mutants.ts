@@ -581,6 +581,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/adapters/change_permit.test.ts'],
     ],
     [
+      'passed-version',
+      'a restored server whose version has passed that of the watch is never listed',
+      'src/adapters/kube/list_watch.ts',
+      '    this.relistLater();\n',
+      '',
+      WATCH,
+    ],
+    [
       'lively-watch',
       'a watch that says something is ended for its silence',
       'src/adapters/kube/list_watch.ts',

@@ -82,6 +82,10 @@ class Reflector<Row extends object> {
   private listingMs = 0;
   /** Whether it resumes from a listing of long ago. */
   private isResumed: boolean;
+  /** Cancels the listing that is due some time after an outage. */
+  private cancelRelisting: (() => void) | null = null;
+  /** Ends the watch under way, so that it is made again. */
+  private endWatch: () => void = () => undefined;
 
   constructor(
     cluster: KubeCluster,
@@ -105,6 +109,14 @@ class Reflector<Row extends object> {
   }
 
   async run(): Promise<void> {
+    try {
+      await this.follow();
+    } finally {
+      this.cancelRelisting?.();
+    }
+  }
+
+  private async follow(): Promise<void> {
     while (!this.signal.aborted) {
       const error = await this.attempt();
       if (this.signal.aborted) return;
@@ -165,6 +177,8 @@ class Reflector<Row extends object> {
     const listing: KubeListing<Row> = await this.cluster.list(this.resource, this.signal);
     this.listingMs = this.clock.monotonic() - startedAt;
     this.isResumed = false;
+    this.cancelRelisting?.();
+    this.cancelRelisting = null;
     if (!this.signal.aborted) {
       this.handler.onHealth(null);
       this.handler.onListed(listing.rows, startedAt);
@@ -185,13 +199,31 @@ class Reflector<Row extends object> {
     }
     // The following watch may be silent for a minute.
     if (!this.signal.aborted) this.handler.onHealth(null);
+    this.relistLater();
     return true;
+  }
+
+  /**
+   * The version of a restored server may have passed ours again before it was asked, so that the watch lacks
+   * what changed up to there. Only a listing tells. It is put off, as many clusters resume at once.
+   */
+  private relistLater(): void {
+    // A delay that began anew with each outage would never end with a server that fails often.
+    this.cancelRelisting ??= this.clock.after(
+      (0.1 + 0.9 * this.random()) * CLOUD.watch.maxRelistDelayMs,
+      () => {
+        this.cancelRelisting = null;
+        this.position = UNLISTED;
+        this.endWatch();
+      },
+    );
   }
 
   /** One watch, until it ends or has been silent for so long that it must be dead. */
   private async watch(from: string): Promise<void> {
     const abort = new AbortController();
     const stop = (): void => abort.abort();
+    this.endWatch = stop;
     // An aborted signal has no further event: the caller may have given up while the listing ended.
     if (this.signal.aborted) stop();
     else this.signal.addEventListener('abort', stop);

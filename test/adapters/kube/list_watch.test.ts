@@ -84,11 +84,11 @@ const scale = (replicas: number): void =>
   double.change('Deployment', 'web', 'a', (object) => {
     object.spec.replicas = replicas;
   });
-/** Advances time in small steps until `check` holds: the exact delay does not matter here. */
-async function passing<T>(check: () => T | undefined | false): Promise<T> {
+/** Advances time in steps until `check` holds: the exact delay does not matter here. */
+async function passing<T>(check: () => T | undefined | false, stepMs = 500): Promise<T> {
   return eventually(() => {
     const value = check();
-    if (value === undefined || value === false) void clock.advance(500);
+    if (value === undefined || value === false) void clock.advance(stepMs);
     return value;
   });
 }
@@ -201,6 +201,41 @@ describe('a follower', () => {
     await passing(() => reports.includes('listed a=3'));
     scale(4);
     await saying('changed a=4');
+  });
+
+  it('lists a restored server in the end, though its version has passed that of the watch', async () => {
+    begin();
+    const watch = await opened();
+    scale(2);
+    await saying('changed a=2');
+    double.rewind(101);
+    double.put('Deployment', workload('web', 'b', 3));
+    double.put('Deployment', workload('web', 'c', 4));
+    watch.reset();
+    await passing(() => double.watches[0] && double.watches[0] !== watch);
+    await saying('changed c=4');
+    expect(lists()).toBe(1);
+    await passing(() => reports.includes('listed a=2 b=3 c=4'), 30_000);
+    scale(5);
+    await saying('changed a=5');
+    expect(lists()).toBe(2);
+  });
+
+  it('lists once for all outages of a while, and not again after that', async () => {
+    const { version } = await cluster.list(deployments);
+    begin(version, true);
+    for (let outage = 1; outage <= 5; outage += 1) {
+      const watch = await passing(() => double.watches[0]);
+      const isDue = [...timers.values()].includes(0.55 * CLOUD.watch.maxRelistDelayMs);
+      expect([outage, isDue]).toEqual([outage, true]);
+      watch.reset();
+      await passing(() => double.watches[0] && double.watches[0] !== watch);
+    }
+    const before = clock.monotonic();
+    await passing(() => lists() === 2, 30_000);
+    expect(clock.monotonic() - before).toBeLessThan(0.55 * CLOUD.watch.maxRelistDelayMs + 90_000);
+    await opened();
+    expect([...timers.values()]).not.toContain(0.55 * CLOUD.watch.maxRelistDelayMs);
   });
 
   it('treats a watch that is silent for 90 s as dead', async () => {
