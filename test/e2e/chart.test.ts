@@ -81,6 +81,7 @@ describe.skipIf(!hasHelm)(`the chart${NO_HELM}`, () => {
         ...['affinity.nodeAffinity.x=y', 'config=[cloud]'],
         ...['ingress.enabled=true', 'ingress.className=nginx', 'ingress.host=b.example.com'],
         ...['ingress.tlsSecretName=tls', 'ingress.annotations.own=a'],
+        String.raw`ingress.annotations.nginx\.ingress\.kubernetes\.io/proxy-read-timeout="60"`,
         ...['serviceMonitor.enabled=true', 'serviceMonitor.labels.release=prometheus'],
         ...['serviceMonitor.tokenSecret.name=viewer', 'serviceMonitor.tokenSecret.key=t'],
       ]),
@@ -104,9 +105,11 @@ describe.skipIf(!hasHelm)(`the chart${NO_HELM}`, () => {
     expect(volumes.find(({ name }: Json) => name === 'secret').secret.secretName).toBe('own');
     expect(ofKind(objects, 'ConfigMap').data['config.toml']).toBe('[cloud]\n');
     const ingress = ofKind(objects, 'Ingress');
-    expect(ingress.metadata.annotations).toMatchObject({
+    expect(ingress.metadata.annotations).toEqual({
       own: 'a',
       'nginx.ingress.kubernetes.io/proxy-buffering': 'off',
+      'nginx.ingress.kubernetes.io/proxy-read-timeout': '"60"',
+      'nginx.ingress.kubernetes.io/proxy-send-timeout': '3600',
     });
     expect(ingress.spec).toMatchObject({
       ingressClassName: 'nginx',
