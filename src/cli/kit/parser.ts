@@ -188,6 +188,11 @@ function familyHint(program: CommanderCommand, [first]: readonly string[]): stri
 
 /** A mistake in `argv` that commander found, as a UsageError. */
 function toUsageError(program: CommanderCommand, argv: readonly string[], error: CommanderError): UsageError {
+  // Commander shows the help of a family that is called without a command, such as `k8s --json`.
+  if (error.code === 'commander.help') {
+    const words = commandWords(argv);
+    return new UsageError(`\`berth ${words[0]}\` needs a command`, familyHint(program, words));
+  }
   const message = error.message.replace(/^error: /, '').replace(/\n\(/, ' (');
   const isUnknown = message.startsWith('unknown command');
   const own = HINTS_FOR_OTHERS.find(([start]) => message.startsWith(start))?.[1];

@@ -153,7 +153,15 @@ export async function chosenStack(
   const around = await stackAround(stacks ?? [], place);
   if (named === undefined) return around?.name ?? (place === undefined ? null : UNREGISTERED);
   const project = choice.project === undefined && around ? projectOfStack(around.name) : undefined;
-  const found = stackWithSlug(named, stacks ?? [], project);
+  const [ofProject, slug] = choice.project?.split('/') ?? [];
+  const found =
+    slug === undefined
+      ? stackWithSlug(named, stacks ?? [], project)
+      : stackWithSlug(
+          slug,
+          (stacks ?? []).filter((one) => one.project === ofProject),
+          ofProject,
+        );
   if (found !== undefined) return found;
   if (choice.mayBeNew) return project === undefined ? named : nameInStack(project, slugText(named));
   throw new CommandError(`there is no stack ${named}`, '`berth stacks` lists the stacks.');

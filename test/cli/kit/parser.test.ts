@@ -169,3 +169,14 @@ it('an unknown word after a command family is answered with its commands', async
     expect.objectContaining({ hint: expect.stringMatching(/^`berth agent` has .*\bspinup, /) }),
   );
 });
+
+it('a command family with options but without a command is answered with its commands', async () => {
+  const listed = await loadListedCommands(COMMAND_TABLE);
+  const wrong = (): unknown => parseCommandLine(['group', '--json'], COMMAND_TABLE, undefined, listed);
+  expect(wrong).toThrow(
+    expect.objectContaining({
+      message: '`berth group` needs a command',
+      hint: '`berth group` has ls, start, stop, restart.',
+    }),
+  );
+});

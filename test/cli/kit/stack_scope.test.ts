@@ -43,6 +43,7 @@ it('a stack whose slug ends in a hash is selected without the hash, before those
   const inBlog = { folder: '/nowhere/blog--login-4288', projectName: async () => 'blog' };
   expect(await chosenStack(client, { stack: 'login', place: inBlog })).toBe('blog--login-4288');
   expect(await chosenStack(client, { project: 'shop/login', place: inBlog })).toBe('shop--login');
+  expect(await chosenStack(client, { project: 'blog/login' })).toBe('blog--login-4288');
 });
 
 it('a stack that does not exist is an error, unless it may be new', async () => {
