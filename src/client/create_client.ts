@@ -75,7 +75,11 @@ function toGetter<T extends string | null>(value: ValueOrGetter<T>): () => T {
   return typeof value === 'function' ? value : () => value;
 }
 
-const withoutSlash = (url: () => string) => () => url().replace(/\/+$/, '');
+/** Without a slash at the end, and with the scheme in lower case: transports choose TLS and the proof by it. */
+const baseUrl = (url: () => string) => () => {
+  const given = url();
+  return (URL.canParse(given) ? new URL(given).href : given).replace(/\/+$/, '');
+};
 
 /** The key of a token; null without one. */
 function keyOf(token: ClientOptions['token'] = null): () => AccessKey | null {
@@ -107,13 +111,13 @@ export function createClient(transport: Transport, options: InternalOptions): Cl
   const shared = { transport, deadlineMs, busyRetryMs, ...(rereadAccess ? { rereadAccess } : {}) };
   const daemon: Endpoint = {
     ...shared,
-    url: withoutSlash(toGetter(options.url)),
+    url: baseUrl(toGetter(options.url)),
     access: accessBy(key, access.prove.path, asksTokenless),
     ...(forcedIn ? { forcedIn } : {}),
   };
   const cloud: Endpoint = {
     ...shared,
-    url: options.cloudUrl === undefined ? daemon.url : withoutSlash(toGetter(options.cloudUrl)),
+    url: options.cloudUrl === undefined ? daemon.url : baseUrl(toGetter(options.cloudUrl)),
     access: isOnlyKey ? daemon.access : accessBy(cloudKey, access.proveCloud.path),
   };
   return { ...daemonMethods(daemon), cloud: cloudMethods(cloud) };

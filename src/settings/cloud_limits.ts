@@ -52,9 +52,7 @@ export const CLOUD = {
     /** A watch without a byte for this long is dead. Bookmarks arrive about once a minute. */
     silenceTimeoutMs: 90_000,
     retry: { initialDelayMs: 800, maxDelayMs: 30_000, maxRetryAfterMs: 60_000 },
-    /**
-     * Longest time from resuming a watch after an outage to the next listing; at random up to nine tenths less.
-     */
+    /** Longest time from resuming a watch after an outage to a listing; at random up to nine tenths less. */
     maxRelistDelayMs: 600_000,
   },
   /** Pause between listings where watching is denied; they take at most 1 / `listingsShare` of the time. */

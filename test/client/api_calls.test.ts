@@ -21,6 +21,17 @@ describe.each([
   ['node:http', nodeTransport],
   ['fetch', createFetchTransport()],
 ])('the client over %s', (_name, transport) => {
+  it('sends the token to nobody who cannot prove that he knows it, however the URL is written', async () => {
+    const fake = await serve((asked, response) => json(response, 200, leastAnswer(asked)), {
+      daemon: 'other',
+    });
+    for (const url of [fake.url, fake.url.replace('http', 'HTTP'), `${fake.url.replace('h', 'H')}//`]) {
+      const berth = createClient(transport, { url, token: 'secret', cloudToken: 'secret' });
+      expect(await failure(berth.version())).toMatchObject({ code: 'unproven' });
+    }
+    expect(fake.asked).toEqual([]);
+  });
+
   it('sends the method, path, query, token and body of every endpoint', async () => {
     const fake = await serve((asked, response) => json(response, 200, leastAnswer(asked)), {
       daemon: 'secret',
