@@ -75,7 +75,7 @@ function toGetter<T extends string | null>(value: ValueOrGetter<T>): () => T {
   return typeof value === 'function' ? value : () => value;
 }
 
-/** Without a slash at the end, and with the scheme in lower case: transports choose TLS and the proof by it. */
+/** Without a slash at the end, and with the scheme in lower case: transports choose TLS and proof by it. */
 const baseUrl = (url: () => string) => () => {
   const given = url();
   return (URL.canParse(given) ? new URL(given).href : given).replace(/\/+$/, '');
