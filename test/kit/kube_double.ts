@@ -364,7 +364,8 @@ class Server implements Double {
 
   async stop(): Promise<void> {
     const closed = new Promise((resolve) => this.server.close(resolve));
-    for (const socket of this.sockets) socket.destroy();
+    // A connection in its TLS handshake is among the raw ones alone.
+    for (const socket of [...this.sockets, ...this.raw.values()]) socket.destroy();
     await closed;
   }
 
