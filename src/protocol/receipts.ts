@@ -13,6 +13,8 @@ export interface SleepReceipt {
   operation?: string;
   /** The policy or annotation that decided. Absent if a person did. */
   policy?: string;
+  /** metadata.generation before the sleep, which one change makes. Absent in receipts of earlier versions. */
+  generation?: number;
 }
 export type SleepCause = 'request' | 'idle' | 'schedule';
 
@@ -21,9 +23,12 @@ export interface WakeReceipt {
   at: number;
   by: WakeCause;
   from: string;
+  /** The requested count. Absent in receipts of earlier versions. */
+  replicas?: number;
   /** As in SleepReceipt. */
   operation?: string;
   policy?: string;
+  generation?: number;
 }
 export type WakeCause = 'request' | 'connection' | 'schedule';
 

@@ -525,6 +525,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/refused_changes.test.ts'],
     ],
     [
+      'forgotten-count',
+      'a sleep saves what a webhook has left of the replicas, not what they should be',
+      'src/actors/cloud/receipt_checks.ts',
+      '(receipt.replicas ?? 0) : 0',
+      '0 : 0',
+      ['test/actors/cloud/refused_changes.test.ts'],
+    ],
+    [
       'copied-rows',
       'a bulk change copies every workload to look at it',
       'src/actors/cloud/bulk_changes.ts',

@@ -5,7 +5,7 @@ import { selectorOfWorkloads } from '../../protocol/workload_selection.ts';
 import { tolerateFailure } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
-import { isSleptBy, isWokenBy } from './sleep.ts';
+import { isSleptBy, isWokenBy } from './receipt_checks.ts';
 
 export interface BulkChangesOwner {
   rows(): StoredWorkload[];

@@ -10,8 +10,10 @@ import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { CurrentWorkload, PatchStep, WorkloadReference } from '../../protocol/cluster_calls.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { SleepCause, SleepReceipt, WakeCause, WakeReceipt } from '../../protocol/receipts.ts';
-import { isFailure } from '../../runtime/actor.ts';
+import { type Failure, isFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import { intendedCount, isAlteredSleep, isSleptBy, isWokenBy } from './receipt_checks.ts';
+import { replicasText } from './workload_record.ts';
 
 /** The pod in which Berth runs. */
 export interface DaemonPod {
@@ -172,38 +174,52 @@ export interface SleepRequest {
   isStillWanted: (seen: ObservedWorkload) => boolean;
 }
 
-/** Whether `operation` has already put it to sleep. The receipt remains even if that was undone. */
-export const isSleptBy = ({ receipt }: ObservedWorkload, operation: string | undefined): boolean =>
-  operation !== undefined && receipt?.operation === operation;
-
-/** Whether `operation` has already woken it. */
-export const isWokenBy = ({ wakeReceipt }: ObservedWorkload, operation: string | undefined): boolean =>
-  operation !== undefined && wakeReceipt?.operation === operation;
-
 /** What the cluster has made of the request to sleep; null: what was requested. */
 function alteration({ replicas, receipt }: ObservedWorkload, at: number): string | null {
-  if (replicas > 0) return `it has ${replicas === 1 ? '1 replica' : `${replicas} replicas`} instead of 0`;
+  if (replicas > 0) return `it has ${replicasText(replicas)} instead of 0`;
   return receipt?.at === at
     ? null
     : `its annotation ${RECEIPT_ANNOTATION}, which keeps the count, is missing`;
 }
 
-/** Gives a workload the count and annotations back that it had as `before`, unless it was scaled since. */
+/** The count and the annotations that a workload had before a request. */
+interface Restored {
+  replicas: number;
+  annotations: Readonly<Record<string, string | null>>;
+}
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+/**
+ * The failure of a request that the cluster changed, so that `change`. Before that it gives the workload back
+ * what it had, unless something else has scaled it since.
+ */
 async function putBack(
   cluster: KubeCluster,
   target: WorkloadReference,
-  before: CurrentWorkload,
   altered: ObservedWorkload,
-): Promise<void> {
-  const fresh = await readFresh(cluster, target);
-  if (fresh.seen.uid !== altered.uid || fresh.seen.replicas !== altered.replicas) return;
-  const woken = before.annotations?.[WAKE_ANNOTATION];
-  const values = { [RECEIPT_ANNOTATION]: null, [WAKE_ANNOTATION]: typeof woken === 'string' ? woken : null };
-  await cluster.patchWorkload(target, [
-    sameObject(fresh),
-    ...scaleSteps(fresh, before.seen.replicas),
-    ...annotationSteps(fresh, values),
-  ]);
+  { replicas, annotations }: Restored,
+  change: string,
+): Promise<Failure> {
+  // The answer to a patch is the object as it was stored, so no other client has changed it since.
+  const restored = retryOnConflict(cluster, target, (fresh) =>
+    fresh.seen.uid !== altered.uid || fresh.seen.replicas !== altered.replicas
+      ? null
+      : [...scaleSteps(fresh, replicas), ...annotationSteps(fresh, annotations)],
+  );
+  const rest = await restored.then(
+    (seen) =>
+      seen.replicas === replicas
+        ? ''
+        : `, and it could not be put back: it has ${replicasText(seen.replicas)}`,
+    (error: unknown) => `, and it could not be put back: ${kubeFailure(error).message}`,
+  );
+  return fail(
+    'workload_conflict',
+    `${targetName(target)} was not ${replicas === 0 ? 'woken' : 'put to sleep'}: an admission webhook or ` +
+      `policy of the cluster changed the request, so that ${change}${rest}`,
+    { hint: 'Exempt the workload from what sets its replicas or annotations.' },
+  );
 }
 
 /**
@@ -224,7 +240,9 @@ export async function putToSleep(
     const reason = sleepRefusal(target, fresh, ownPod);
     if (reason !== null) throw fail('sleep_refused', `${targetName(target)} is not put to sleep: ${reason}`);
     const decided = { ...(operation && { operation }), ...(policy && { policy }) };
-    const receipt: SleepReceipt = { replicas, at, by, from, holdUntil, ...decided };
+    const { generation } = fresh.seen;
+    const count = intendedCount(fresh.seen);
+    const receipt: SleepReceipt = { replicas: count, at, by, from, holdUntil, ...decided, generation };
     const values = { [RECEIPT_ANNOTATION]: JSON.stringify(receipt), [WAKE_ANNOTATION]: null };
     const path = '/spec/persistentVolumeClaimRetentionPolicy';
     // A retention policy set meanwhile must not delete volumes.
@@ -236,17 +254,11 @@ export async function putToSleep(
   const { from: before } = tried;
   const change = before && alteration(seen, at);
   if (before === null || change === null) return seen;
-  // The answer to a patch is the object as it was stored, so no other client has changed it since.
-  const rest = await putBack(cluster, target, before, seen).then(
-    () => '',
-    (error: unknown) => `, and it could not be put back: ${kubeFailure(error).message}`,
-  );
-  throw fail(
-    'workload_conflict',
-    `${targetName(target)} was not put to sleep: an admission webhook or policy of the cluster changed the ` +
-      `request, so that ${change}${rest}`,
-    { hint: 'Exempt the workload from what sets its replicas or annotations.' },
-  );
+  const annotations = {
+    [RECEIPT_ANNOTATION]: null,
+    [WAKE_ANNOTATION]: textOrNull(before.annotations?.[WAKE_ANNOTATION]),
+  };
+  throw await putBack(cluster, target, seen, { replicas: intendedCount(before.seen), annotations }, change);
 }
 
 /**
@@ -260,9 +272,17 @@ export function endCutOff(
   operation: string,
 ): Promise<ObservedWorkload> {
   return retryOnConflict(cluster, target, (fresh) => {
+    const { seen } = fresh;
     const isMarked = fresh.annotations?.[CUT_OFF_ANNOTATION] === operation;
-    if (isMarked || isSleptBy(fresh.seen, operation) || isWokenBy(fresh.seen, operation)) return null;
-    return [sameCount(fresh), ...annotationSteps(fresh, { [CUT_OFF_ANNOTATION]: operation })];
+    if (isMarked || isSleptBy(seen, operation) || isWokenBy(seen, operation)) return null;
+    const mark = { [CUT_OFF_ANNOTATION]: operation };
+    // The daemon ended before it had put it back.
+    if (seen.receipt?.operation === operation && isAlteredSleep(seen))
+      return [
+        ...scaleSteps(fresh, intendedCount(seen)),
+        ...annotationSteps(fresh, { ...mark, [RECEIPT_ANNOTATION]: null }),
+      ];
+    return [sameCount(fresh), ...annotationSteps(fresh, mark)];
   });
 }
 
@@ -307,22 +327,36 @@ async function checkCount(
  * the workload afterwards. Fails wake_refused, unknown_workload, workload_conflict, or with an error of the
  * cluster.
  */
-export function wakeUp(
+export async function wakeUp(
   cluster: KubeCluster,
   target: WorkloadReference,
   { by, at, from, desired, maxReplicas, operation, policy }: WakeRequest,
 ): Promise<ObservedWorkload> {
-  return retryOnConflict(cluster, target, async (fresh) => {
+  /** What the last patch was for. */
+  const tried: { from: CurrentWorkload | null; replicas: number } = { from: null, replicas: 0 };
+  const woken = await retryOnConflict(cluster, target, async (fresh) => {
     const { seen, annotations } = fresh;
+    tried.from = null;
     if (seen.replicas > 0 || isWokenBy(seen, operation)) return null;
     if (by === 'schedule' && seen.receipt?.by !== 'schedule') return null;
     if (seen.receipt) await checkCount(cluster, target, seen.receipt.replicas, maxReplicas);
-    const replicas = seen.receipt?.replicas ?? desired ?? 1;
+    const replicas = seen.receipt?.replicas ?? (intendedCount(seen) || (desired ?? 1));
     const path = pointerOf(RECEIPT_ANNOTATION);
     const held = annotations?.[RECEIPT_ANNOTATION];
     const sameReceipt: PatchStep[] = held === undefined ? [] : [{ op: 'test', path, value: held }];
-    const receipt: WakeReceipt = { at, by, from, ...(operation && { operation }), ...(policy && { policy }) };
+    const decided = { ...(operation && { operation }), ...(policy && { policy }) };
+    const receipt: WakeReceipt = { at, by, from, replicas, ...decided, generation: seen.generation };
     const values = { [RECEIPT_ANNOTATION]: null, [WAKE_ANNOTATION]: JSON.stringify(receipt) };
+    Object.assign(tried, { from: fresh, replicas });
     return [...sameReceipt, ...scaleSteps(fresh, replicas), ...annotationSteps(fresh, values)];
   });
+  const { from: before, replicas } = tried;
+  // With fewer replicas it is awake, and its receipt keeps the count for the next sleep.
+  if (before === null || woken.replicas > 0) return woken;
+  const annotations = {
+    [RECEIPT_ANNOTATION]: textOrNull(before.annotations?.[RECEIPT_ANNOTATION]),
+    [WAKE_ANNOTATION]: textOrNull(before.annotations?.[WAKE_ANNOTATION]),
+  };
+  const change = `it has 0 replicas instead of ${replicas}`;
+  throw await putBack(cluster, target, woken, { replicas: 0, annotations }, change);
 }

@@ -25,7 +25,8 @@ function stateOf(before: WorkloadState | null, seen: ObservedWorkload): Workload
   return isReady(seen) || before === null || before === 'awake' ? 'awake' : 'waking';
 }
 
-const plural = (count: number): string => (count === 1 ? '1 replica' : `${count} replicas`);
+/** Such as `2 replicas`. */
+export const replicasText = (count: number): string => (count === 1 ? '1 replica' : `${count} replicas`);
 
 /** Who gave replicas to a workload that Berth had put to sleep, as far as the object shows. */
 function undoneText(seen: ObservedWorkload): string {
@@ -33,7 +34,7 @@ function undoneText(seen: ObservedWorkload): string {
   // recorded name may be stale.
   const scaler = seen.scaledBy === FIELD_MANAGER ? null : seen.scaledBy;
   const keeper = seen.keeper ? ` (${seen.keeper} keeps it as its source says)` : '';
-  return `the sleep was undone by ${scaler ?? 'something else'}${keeper}, which set ${plural(seen.replicas)}`;
+  return `the sleep was undone by ${scaler ?? 'something else'}${keeper}, which set ${replicasText(seen.replicas)}`;
 }
 
 /** The receipt of the current sleep, or of one just undone. */

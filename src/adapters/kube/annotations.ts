@@ -46,6 +46,10 @@ function policyOf(value: unknown): { policy?: string } {
   return policy === '' ? {} : { policy };
 }
 
+/** The generation before the change, as a part of a receipt. */
+const generationOf = (value: unknown): { generation?: number } =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? { generation: value } : {};
+
 /** The receipt of a sleep; null when there is none or it is invalid. */
 export function parseReceipt(annotation: unknown): SleepReceipt | null {
   const row = parsed<SleepReceipt>(annotation);
@@ -63,6 +67,7 @@ export function parseReceipt(annotation: unknown): SleepReceipt | null {
     holdUntil: holdUntil !== null && holdUntil <= at + HTTP.maxQueryDurationMs ? holdUntil : null,
     ...operationOf(row?.operation),
     ...policyOf(row?.policy),
+    ...generationOf(row?.generation),
   };
 }
 
@@ -73,7 +78,16 @@ export function parseWakeReceipt(annotation: unknown): WakeReceipt | null {
   if (at === null) return null;
   const by = row?.by === 'connection' || row?.by === 'schedule' ? row.by : 'request';
   const from = oneLine(row?.from, MAX_NAME_LENGTH);
-  return { at, by, from, ...operationOf(row?.operation), ...policyOf(row?.policy) };
+  const replicas = boundedCount(row?.replicas, 0);
+  return {
+    at,
+    by,
+    from,
+    ...(replicas > 0 && { replicas }),
+    ...operationOf(row?.operation),
+    ...policyOf(row?.policy),
+    ...generationOf(row?.generation),
+  };
 }
 
 /** The last use; null when absent or invalid. */

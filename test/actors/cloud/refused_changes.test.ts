@@ -110,6 +110,93 @@ describe('a change', () => {
     expect(await wake(all)).toEqual({ replicas: 3 });
   });
 
+  /** A webhook that lets nothing have fewer replicas than 1. */
+  const atLeastOne = ({ spec }: Json): void => {
+    spec.replicas = Math.max(1, spec.replicas);
+  };
+  const operation = '01J00000000000000000000000';
+  const conflict = { code: 'workload_conflict' };
+
+  it.each([
+    ['the answer is lost', { kind: 'lost' } as const, 1],
+    ['the request that puts it back fails', { kind: 'status', status: 503 } as const, 2],
+    ['the answer to what puts it back is lost', { kind: 'lost' } as const, 2],
+  ])('that a webhook changes is put back, also when %s', async (_, fault, number) => {
+    const { double, here, id } = await awake();
+    double.onAdmission = atLeastOne;
+    double.fault((request) => isPatch(request) && patches(double) === number, fault);
+    const asked = here.workloads.ask('sleep', { id, by: 'request', holdMs: null, operation });
+    await expect(asked).rejects.toMatchObject(conflict);
+    expect(hello(double).spec.replicas).toBe(3);
+    expect(hello(double).metadata.annotations).not.toHaveProperty('berth/sleep');
+  });
+
+  it.each([
+    ['a later sleep and wake', async (all: { here: Cloud; id: string }) => void (await sleep(all))],
+    [
+      'the next daemon, which ends the operation as not done',
+      async ({ here, id }: { here: Cloud; id: string }) =>
+        expect(await here.workloads.ask('outcome', { id, operation })).toEqual({ replicas: null }),
+    ],
+  ])('that a webhook changes and nothing puts back keeps its count for %s', async (_, next) => {
+    const all = await awake();
+    const { double, here, id } = all;
+    double.onAdmission = atLeastOne;
+    const isLater = (request: { method: string }): boolean => isPatch(request) && patches(double) > 1;
+    const attempts = CLOUD.maxConflictRetries + 1;
+    double.fault(isLater, { kind: 'status', status: 503 }, attempts);
+    const asked = here.workloads.ask('sleep', { id, by: 'request', holdMs: null, operation });
+    await expect(asked).rejects.toThrow('and it could not be put back');
+    expect(hello(double).spec.replicas).toBe(1);
+    double.onAdmission = null;
+    await next(all);
+    await wake(all);
+    expect(hello(double).spec.replicas).toBe(3);
+  });
+
+  it('is a wake and a conflict if a webhook leaves 0 replicas: the receipt stays', async () => {
+    const all = await awake();
+    const { double } = all;
+    await sleep(all);
+    const before = hello(double).metadata.annotations;
+    double.onAdmission = ({ spec }) => {
+      spec.replicas = 0;
+    };
+    await expect(wake(all)).rejects.toMatchObject({
+      ...conflict,
+      message: expect.stringMatching(/was not woken: .* it has 0 replicas instead of 3$/),
+    });
+    expect(hello(double).metadata.annotations).toEqual(before);
+    double.onAdmission = null;
+    expect(await wake(all)).toEqual({ replicas: 3 });
+  });
+
+  it('is a wake of which a webhook leaves a part: the next sleep keeps the whole count', async () => {
+    const all = await awake();
+    const { double } = all;
+    await sleep(all);
+    double.onAdmission = ({ spec }) => {
+      spec.replicas = Math.min(1, spec.replicas);
+    };
+    expect(await wake(all)).toEqual({ replicas: 1 });
+    double.onAdmission = null;
+    await sleep(all);
+    expect(await wake(all)).toEqual({ replicas: 3 });
+  });
+
+  it('does not take a count that somebody set since for one that a webhook left', async () => {
+    const all = await awake();
+    const { double } = all;
+    await sleep(all);
+    // As kubectl scale does, which leaves the receipt.
+    double.change('Deployment', 'web', 'hello', ({ spec }) => {
+      spec.replicas = 2;
+    });
+    await all.here.until('web/hello', (row) => row.replicas === 2);
+    await sleep(all);
+    expect(await wake(all)).toEqual({ replicas: 2 });
+  });
+
   it('does not lose the volumes of a StatefulSet to a policy that was set in between', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());

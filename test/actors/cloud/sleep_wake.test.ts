@@ -33,6 +33,7 @@ describe('sleep and wake', () => {
       by: 'request',
       from: 'here',
       holdUntil: null,
+      generation: 1,
     });
     const { body } = double.requests.find(({ method }) => method === 'PATCH') ?? {};
     expect(body.filter(({ op }: Json) => op === 'test').map(({ path }: Json) => path)).toEqual([

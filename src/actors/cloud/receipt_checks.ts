@@ -1,0 +1,36 @@
+// What the receipts on a workload say about the last sleep and wake: docs/reference.md "Sleep", "Wake". Pure.
+import type { ObservedWorkload } from '../../protocol/cloud.ts';
+import type { SleepReceipt } from '../../protocol/receipts.ts';
+
+/** Whether its spec is still as the cluster stored it for the request with this receipt. */
+const isUnchangedSince = (
+  { generation }: ObservedWorkload,
+  receipt: Pick<SleepReceipt, 'generation'>,
+): boolean => receipt.generation !== undefined && generation <= receipt.generation + 1;
+
+/** Whether the cluster changed the request to sleep, and it was not put back. */
+export const isAlteredSleep = (seen: ObservedWorkload): boolean =>
+  seen.receipt !== null && seen.replicas > 0 && isUnchangedSince(seen, seen.receipt);
+
+/** Whether the cluster changed the request to wake it, so that it is asleep. */
+const isAlteredWake = (seen: ObservedWorkload): boolean =>
+  seen.wakeReceipt !== null && seen.replicas === 0 && isUnchangedSince(seen, seen.wakeReceipt);
+
+/** Whether `operation` has already put it to sleep. The receipt remains even if that was undone. */
+export const isSleptBy = (seen: ObservedWorkload, operation: string | undefined): boolean =>
+  operation !== undefined && seen.receipt?.operation === operation && !isAlteredSleep(seen);
+
+/** Whether `operation` has already woken it. */
+export const isWokenBy = (seen: ObservedWorkload, operation: string | undefined): boolean =>
+  operation !== undefined && seen.wakeReceipt?.operation === operation && !isAlteredWake(seen);
+
+/**
+ * The count that it should have: a receipt keeps it when the cluster changed the last sleep or wake, so that
+ * fewer replicas remained. Otherwise the count that it has.
+ */
+export function intendedCount(seen: ObservedWorkload): number {
+  const counts = [seen.receipt, seen.wakeReceipt].map((receipt) =>
+    receipt && isUnchangedSince(seen, receipt) ? (receipt.replicas ?? 0) : 0,
+  );
+  return Math.max(seen.replicas, ...counts);
+}
