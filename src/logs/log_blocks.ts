@@ -235,3 +235,14 @@ export function* recordsBackwards(files: LogFiles): Generator<Buffer> {
 export function timeFrom(pair: LogFilePair, at: number): number {
   return recordOf(pair, Math.max(0, firstRecord(pair, ({ offset }) => offset > at) - 1)).time;
 }
+
+/** The time (epoch milliseconds) of the byte of a block at the logical `offset`. */
+export function timeAt({ times }: LogBlock, offset: number): number {
+  let [low, high] = [0, times.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((times[middle]?.offset ?? 0) <= offset) low = middle + 1;
+    else high = middle;
+  }
+  return times[low - 1]?.time ?? 0;
+}

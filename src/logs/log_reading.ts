@@ -11,6 +11,7 @@ import {
   marksBefore,
   type PlacedMark,
   readBytes,
+  timeAt,
   timeFrom,
 } from './log_blocks.ts';
 import { type LogFilter, readLine } from './log_filter.ts';
@@ -82,6 +83,7 @@ export class LogReading {
   private isAtEnd = false;
   /** No remaining entry is earlier than this. */
   private bound: number;
+  private isBegun = false;
 
   constructor(options: LogReadingOptions) {
     const { filter, folder, place } = options;
@@ -108,6 +110,15 @@ export class LogReading {
     const [next] = this.read;
     if (next) return next.entry.time;
     return this.isAtEnd ? Number.POSITIVE_INFINITY : this.bound;
+  }
+
+  get hasReadBlock(): boolean {
+    return this.isBegun;
+  }
+
+  /** Whether `next` will take an entry. */
+  get hasEntry(): boolean {
+    return this.read.length > 0;
   }
 
   /** The position after everything that was taken or does not match. */
@@ -157,6 +168,7 @@ export class LogReading {
   }
 
   private readBlock(): void {
+    this.isBegun = true;
     const pair = this.files.pairFrom(this.offset);
     if (!pair) {
       this.isAtEnd = true;
@@ -217,7 +229,7 @@ export class LogReading {
       const line = this.open[at] ?? {
         start: start + next,
         run,
-        time: timeOf(block, start + next),
+        time: timeAt(block, start + next),
         bytes: bytes.subarray(0, 0),
       };
       line.bytes = Buffer.concat([line.bytes, bytes.subarray(next, end)]);
@@ -253,13 +265,4 @@ export class LogReading {
     } else if (around?.skip({ entry, place: { ...this.here(), around: 0 } }))
       this.read.push({ entry: { ...entry, around: true }, place: this.here() });
   }
-}
-
-function timeOf({ times }: LogBlock, offset: number): number {
-  let time = times[0]?.time ?? 0;
-  for (const next of times) {
-    if (next.offset > offset) break;
-    time = next.time;
-  }
-  return time;
 }

@@ -11,6 +11,7 @@ import {
   offsetAfterTime,
   type PlacedMark,
   readBytes,
+  timeAt,
   timeBefore,
 } from './log_blocks.ts';
 import { type LogFilter, type ReadLine, readLine } from './log_filter.ts';
@@ -328,14 +329,4 @@ export class LogScan {
 function lastBelow(positions: number[], limit: number): number {
   while ((positions.at(-1) ?? -1) >= limit) positions.pop();
   return positions.at(-1) ?? -1;
-}
-
-function timeAt({ times }: LogBlock, offset: number): number {
-  let [low, high] = [0, times.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((times[middle]?.offset ?? 0) <= offset) low = middle + 1;
-    else high = middle;
-  }
-  return times[low - 1]?.time ?? 0;
 }

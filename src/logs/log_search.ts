@@ -93,6 +93,7 @@ export async function searchLogs(task: LogSearchTask): Promise<LogSearchAnswer> 
   const scans = openScans(task, filter);
   const found = new Map<NamedScan, FoundLine[]>();
   const entries: FoundEntry[] = [];
+  const searched = new Set<NamedScan>();
   let [lines, marks, bytes] = [0, 0, 0];
   try {
     let next = newestOf(scans);
@@ -102,7 +103,9 @@ export async function searchLogs(task: LogSearchTask): Promise<LogSearchAnswer> 
       found.set(next, ofLog);
       const taken = scan.take();
       if (taken.length === 0) {
-        if (performance.now() > until) break;
+        // The next page repeats what is found and not taken here, so each log is searched once in any case.
+        if (performance.now() > until && searched.has(next)) break;
+        searched.add(next);
         scan.search(shareOf(limit - lines, scans.length));
         if (scans.length > MAX_OPEN_LOGS) scan.close();
       }

@@ -102,8 +102,8 @@ function earliestOf(readings: readonly (readonly [string, LogReading])[]) {
 /** Reads on in the logs that have grown. Rejects with invalid_spec when the regex is invalid. */
 export async function readMergedLogs(task: LogReadTask): Promise<LogReadAnswer> {
   const { folder, logs, filter: spec, ansi, grown, maxBytes, budgetMs } = task;
-  const until = performance.now() + budgetMs;
   const filter = await compileFilter(spec);
+  let until = performance.now() + budgetMs;
   const places = new Map(logs.map(({ name, place, run }) => [name, { place, run }]));
   const wanted = new Set(grown);
   const readings = logs
@@ -114,9 +114,14 @@ export async function readMergedLogs(task: LogReadTask): Promise<LogReadAnswer> 
   let frames = '';
   try {
     for (let next = earliestOf(readings); next; next = earliestOf(readings)) {
-      if (frames.length > maxBytes || performance.now() > until) break;
       const [name, reading] = next;
+      const now = performance.now();
+      const { hasReadBlock, hasEntry } = reading;
+      // At least one entry must be taken: the next call repeats what was read and not taken here.
+      if (frames.length > maxBytes || (now > until && (frames !== '' || (hasReadBlock && !hasEntry)))) break;
       const read = reading.next();
+      // Every call reads the first blocks, which may take more than its time if there are many.
+      if (!hasReadBlock) until += performance.now() - now;
       if (!read) continue;
       places.set(name, { place: read.place, run: places.get(name)?.run ?? null });
       const event = read.entry.line ? 'line' : 'run';

@@ -53,7 +53,9 @@ async function pages(task: LogSearchTask): Promise<Row[]> {
     const answer = await searchLogs({ ...task, logs });
     rows.push(...answer.entries.map(({ json }) => JSON.parse(json) as Row));
     if (answer.bound === null) return rows;
-    logs = answer.taken.map(({ name, key }) => ({ name, before: key }));
+    const next = answer.taken.map(({ name, key }) => ({ name, before: key }));
+    expect(next).not.toEqual(logs);
+    logs = next;
   }
 }
 
@@ -87,6 +89,18 @@ describe('the logs of many services', () => {
     const task = { ...searchTask(['web', 'api']), limit: 3 };
     const expected = Array.from({ length: 10 }, (_, at) => [`api ${9 - at}`, `web ${9 - at}`]).flat();
     expect(texts(await pages(task))).toEqual(expected);
+  });
+
+  test('get on however little time a page has', async () => {
+    const names = Array.from({ length: 20 }, (_, at) => `web${at}`);
+    for (const [at, name] of names.entries()) {
+      const { print } = writerOf(name, undefined, 1_000_000 + at);
+      for (let line = 0; line < 3; line += 1) print(`${name} ${line}\n`);
+    }
+    const task = searchTask(names, { q: '1' });
+    const expected = texts(await pages(task));
+    expect(expected).toHaveLength(20 + 2 * 11);
+    expect(texts(await pages({ ...task, budgetMs: -1 }))).toEqual(expected);
   });
 
   test('have markers between the lines of two runs', async () => {

@@ -607,6 +607,14 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   ...area('front', [
     [
+      'stalled-log',
+      'a read of logs ends without an entry when the first blocks take its whole time',
+      'src/logs/log_stream.ts',
+      " && (frames !== '' || (hasReadBlock && !hasEntry))",
+      '',
+      ['test/logs/log_stream.test.ts'],
+    ],
+    [
       'counted-run',
       'a stream of the logs of a run continues with another run',
       'src/front/streams/merged_logs.ts',
