@@ -25,6 +25,7 @@ import { restartService, startContinuesNote, startService, whenStarted } from '.
 import { UncheckedStarts } from '../kit/unchecked_starts.ts';
 import {
   checkClaims,
+  markForNewUrls,
   registerAll,
   removeStale,
   renamedServices,
@@ -105,25 +106,6 @@ async function bringUp(
     text: done.text + again,
     isUnchanged: (done.isUnchanged ?? false) && isUnchanged,
   };
-}
-
-/**
- * Marks the running services for a restart that refer to a service whose port or protocol is another one than
- * in `registered`. One that is not registered was removed after they had started, so its port may be new.
- */
-function markForNewUrls(
-  { stack, services }: UpPlan,
-  specs: ReadonlyMap<string, RegistrationResult>,
-  registered: ReadonlyMap<string, ServiceDetail>,
-): void {
-  const moved = [...specs].flatMap(([name, { detail, isMoved }]) => {
-    const before = registered.get(name);
-    return isMoved || before?.protocol !== detail.protocol ? [name] : [];
-  });
-  for (const name of referringTo(moved, stack, services)) {
-    const result = specs.get(name);
-    if (result?.detail.pid !== undefined) result.mustRestart = true;
-  }
 }
 
 /**
@@ -217,7 +199,7 @@ async function bringUpAll(
 
 const planText = ({ change, fields, restarts }: PlannedChange): string => {
   if (change === 'register') return 'would be registered';
-  if (change === 'none' && restarts) return 'would restart, because it refers to a URL that would change';
+  if (change === 'none' && restarts) return 'would restart, because it refers to a URL that changes';
   if (change === 'none') return 'would stay as it is, unless a value of its env has changed';
   return `would change: ${fields.join(', ')}${restarts ? '; restarts' : ''}`;
 };
@@ -319,7 +301,7 @@ export const upCommand = defineCommand({
     await noteFormerStacks(context, client, { file: project.file, stack: plan.stack }, before);
     await takeOverRenamed(context, client, plan, registered);
     const specs = await registerAll(client, plan, registered);
-    markForNewUrls(plan, specs, registered);
+    await markForNewUrls(context, client, plan, specs, registered);
     await removeStale(context, client, plan, registered);
     await registerHooks(client, project, plan.stack, registered);
     if (start) await runCreateHook(context, client, project, plan.stack);

@@ -7,6 +7,14 @@ import { UsageError } from './exit_codes.ts';
 const PROJECT_LABEL_PREFIX = 'project=';
 /** Marks a registration that is newer than the running process but needs no restart. */
 export const NO_RESTART_LABEL = 'project-calm';
+const RESTART_LABEL_PREFIX = 'project-restart=';
+
+/** Marks a registration whose process must be restarted, although only what it refers to has changed. */
+export const restartLabel = (pid: number): string => RESTART_LABEL_PREFIX + pid;
+
+/** Whether the label marks a registration, as those above do. */
+export const isMark = (label: string): boolean =>
+  label === NO_RESTART_LABEL || label.startsWith(RESTART_LABEL_PREFIX);
 
 /** The label that names the file a service came from. Throws a UsageError if the path is too long. */
 export function projectLabel(file: string): string {

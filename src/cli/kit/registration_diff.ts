@@ -8,7 +8,7 @@ import {
   SPEC_FIELD_NAMES,
   SPEC_FIELDS,
 } from '../../protocol/registration.ts';
-import { NO_RESTART_LABEL, projectLabel } from './project_file.ts';
+import { isMark, NO_RESTART_LABEL, projectLabel, restartLabel } from './project_file.ts';
 import { whileRegistered } from './removed_meanwhile.ts';
 
 type RegistrationSpec = { [K in keyof Registration]-?: Exclude<Registration[K], undefined> };
@@ -60,6 +60,9 @@ export interface PlannedChange {
   restarts: boolean;
 }
 
+/** Whether the process has what it needs. With the label, it is older than harmless changes. */
+const isCurrent = ({ stale, labels }: ServiceDetail): boolean => !stale || labels.includes(NO_RESTART_LABEL);
+
 /** Predicts what `registerService` would do. It cannot detect changed values of `env`. */
 export function planRegistration(
   file: string,
@@ -77,7 +80,8 @@ export function planRegistration(
   const portChanged = isAuto ? before.port === null : service.port !== before.port;
   const envChanged = !isSameJson(Object.keys(goal.env).toSorted(), before.envKeys.toSorted());
   const fields = [...changed, ...(portChanged ? ['port'] : []), ...(envChanged ? ['env'] : [])];
-  const restarts = before.pid !== undefined && (needsProcess || portChanged || envChanged);
+  const restarts =
+    before.pid !== undefined && (needsProcess || portChanged || envChanged || !isCurrent(before));
   return { change: fields.length > 0 ? 'update' : 'none', fields, restarts };
 }
 
@@ -102,14 +106,13 @@ export async function registerService(
     };
   const isAuto = service.port === 'auto';
   const alive = before.pid !== undefined;
-  // With this label, the process is older than its registration, but the changes do not affect it.
-  const isProcessCurrent = !before.stale || before.labels.includes(NO_RESTART_LABEL);
+  const isProcessCurrent = isCurrent(before);
 
   const withoutEnv = pickFields(before, COMPARED_FIELDS);
   const isChanged = (field: ComparedField): boolean => !isSameJson(goal[field], withoutEnv[field]);
   const labelsChanged = !isSameJson(
     goal.labels,
-    before.labels.filter((label) => label !== NO_RESTART_LABEL),
+    before.labels.filter((label) => !isMark(label)),
   );
   const portChanged = isAuto ? before.port === null : goal.port !== before.port;
   if (portChanged || PROCESS_FIELDS.some(isChanged))
@@ -144,4 +147,20 @@ export async function registerService(
   const labels = mustMark ? [...goal.labels, NO_RESTART_LABEL] : goal.labels;
   const detail = await registerAndRead(client, { ...goal, labels });
   return { detail, change: 'updated', mustRestart, isMoved, hasOldEnvironment };
+}
+
+/**
+ * Has this and any later `up` restart the running process of a service that refers to what has changed. It is
+ * stale from then on.
+ */
+export function markForRestart(
+  client: Client,
+  file: string,
+  service: ProjectService,
+  detail: ServiceDetail & { pid: number },
+): Promise<ServiceDetail> {
+  const port = service.port === 'auto' ? 0 : detail.port;
+  const { env, baseEnv } = desiredSpec(file, service, port);
+  const labels = [...detail.labels.filter((label) => !isMark(label)), restartLabel(detail.pid)];
+  return registerAndRead(client, { ...pickFields(detail, COMPARED_FIELDS), labels, port, env, baseEnv });
 }

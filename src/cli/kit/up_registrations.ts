@@ -10,8 +10,9 @@ import { isHook, shortName } from '../../protocol/stacks.ts';
 import type { CommandContext } from './context.ts';
 import { CommandError } from './exit_codes.ts';
 import { isReplacedBy, projectFileOf } from './project_file.ts';
-import { type RegistrationResult, registerService } from './registration_diff.ts';
-import { unlessRemoved } from './removed_meanwhile.ts';
+import { referringTo, servicesInStack } from './project_stack.ts';
+import { markForRestart, type RegistrationResult, registerService } from './registration_diff.ts';
+import { unlessRemoved, whileRegistered } from './removed_meanwhile.ts';
 import type { StackScope } from './stack_scope.ts';
 
 /** The project, services and stack of one `up`. */
@@ -73,6 +74,40 @@ export async function registerAll(
     }),
   );
   return new Map(rows);
+}
+
+/**
+ * Marks the running services of the project for a restart that refer to a service whose port or protocol is
+ * another one than in `registered`. One that is not registered was removed after they had started, so its
+ * port may be new. Names those that this `up` does not include.
+ */
+export async function markForNewUrls(
+  context: CommandContext,
+  client: Client,
+  { project, stack, scope }: UpPlan,
+  specs: Map<string, RegistrationResult>,
+  registered: ReadonlyMap<string, ServiceDetail>,
+): Promise<void> {
+  const moved = [...specs].flatMap(([name, { detail, isMoved }]) => {
+    const before = registered.get(name);
+    return isMoved || before?.protocol !== detail.protocol ? [name] : [];
+  });
+  const services = servicesInStack(project, stack);
+  const referring = referringTo(moved, stack, services);
+  const left: string[] = [];
+  for (const service of services.filter(({ name }) => referring.has(name))) {
+    const spec = specs.get(service.name);
+    const current = spec?.detail ?? registered.get(service.name);
+    if (!current || spec?.mustRestart || projectFileOf(current.labels) !== project.file) continue;
+    const { pid, ...rest } = current;
+    if (pid === undefined) continue;
+    const marked = markForRestart(client, project.file, service, { ...rest, pid });
+    const detail = await whileRegistered(service.name, marked);
+    if (spec) specs.set(service.name, { ...spec, detail, mustRestart: true });
+    else left.push(scope.label(service.name));
+  }
+  if (left.length > 0)
+    context.out.note(`Started with an address that has changed: ${left.join(', ')}. \`berth up\` restarts them.`);
 }
 
 /** The registered services of the stack that are no longer in the project file. */

@@ -1,4 +1,5 @@
 // The project file on a real daemon: up does what is needed and no more; down undoes what up did.
+import { once } from 'node:events';
 import {
   appendFileSync,
   existsSync,
@@ -9,6 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { MIB } from '../../../src/settings/limits.ts';
@@ -217,7 +219,7 @@ describe('up', () => {
     write(text(second));
     expect((await run('up --dry-run')).stdout.split('\n')).toEqual([
       isRemoved ? 'db would be registered' : 'db would change: port; restarts',
-      'web would restart, because it refers to a URL that would change',
+      'web would restart, because it refers to a URL that changes',
       'other would stay as it is, unless a value of its env has changed',
       '',
     ]);
@@ -226,6 +228,48 @@ describe('up', () => {
     expect(readFileSync(`/proc/${after['web']}/environ`, 'utf8').split('\0')).toContain(`DB=${second}`);
     expect(after['other']).toBe(before['other']);
     expect((await run('up')).stderr).toBe('Everything is up to date.\n');
+  });
+
+  it.each([
+    ['by its name', ['up db']],
+    ['without a start', ['up --no-start', 'restart db']],
+    ['with --no-start, and what refers to it in the next one', ['up --no-start', 'up --no-start', 'up web']],
+  ])('restarts what refers to a service that an earlier `up` has moved %s', async (_, lines) => {
+    const [first, second] = [freePort(), freePort()];
+    const text = (port: number): string =>
+      `services:\n${service('db', `    port: ${port}\n`)}${byPlaceholder}${service('other')}`;
+    const { run, write, pids, get } = await project(text(first));
+    await run('up');
+    const before = await pids();
+    write(text(second));
+    const said = await run(lines[0] ?? '');
+    if (lines[0] === 'up db') expect(said.stderr).toContain('an address that has changed: web. `berth up`');
+    expect(await get('web')).toMatchObject({ pid: before['web'], stale: true });
+    for (const line of lines.slice(1)) await run(line);
+    await run('up');
+    const after = await pids();
+    expect(readFileSync(`/proc/${after['web']}/environ`, 'utf8').split('\0')).toContain(`DB=${second}`);
+    expect(after['other']).toBe(before['other']);
+    expect((await run('up')).stderr).toBe('Everything is up to date.\n');
+  });
+
+  it('restarts what refers to a service whose new port was taken at first', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const second = (taken.address() as AddressInfo).port;
+    const text = (port: number): string =>
+      `services:\n${service('db', `    port: ${port}\n`)}${byPlaceholder}    depends_on: [db]\n`;
+    const { run, write, pids } = await project(text(freePort()));
+    await run('up');
+    const before = await pids();
+    write(text(second));
+    expect((await run('up')).stderr).toContain('web: left as it was: it needs db');
+    expect((await pids())['web']).toBe(before['web']);
+    taken.close();
+    await once(taken, 'close');
+    expect((await run('up')).code).toBe(0);
+    const after = await pids();
+    expect(readFileSync(`/proc/${after['web']}/environ`, 'utf8').split('\0')).toContain(`DB=${second}`);
   });
 
   it('restarts what refers to a service that speaks another protocol on the same port', async () => {
