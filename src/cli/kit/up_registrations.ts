@@ -107,7 +107,9 @@ export async function markForNewUrls(
     else left.push(scope.label(service.name));
   }
   if (left.length > 0)
-    context.out.note(`Started with an address that has changed: ${left.join(', ')}. \`berth up\` restarts them.`);
+    context.out.note(
+      `Started with an address that has changed: ${left.join(', ')}. \`berth up\` restarts them.`,
+    );
 }
 
 /** The registered services of the stack that are no longer in the project file. */
