@@ -213,6 +213,8 @@ export const RUN_LIMITS = {
 /** Events: docs/reference.md "Event stream", "Replay and retention". */
 export const EVENTS = {
   retained: 1_024,
+  /** Allocated for events other than statistics that a full disk keeps out of the journal. */
+  reserveBytes: 256 * KIB,
   statsIntervalMs: 2_000,
   reconnectDelayMs: 1_000,
   /**

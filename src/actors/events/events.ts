@@ -93,7 +93,7 @@ class Events {
     this.context = context;
     this.config = config;
     this.views = context.ref('views');
-    this.journal = new EventJournal(config.folder, EVENTS.retained, config.report);
+    this.journal = new EventJournal(config.folder, EVENTS.retained, EVENTS.reserveBytes, config.report);
     const restored = restoreEvents(this.journal, config.marks.get(CHECKPOINT_KEY), config.boot);
     this.kept = restored.kept;
     this.lastId = restored.lastId;

@@ -2,11 +2,12 @@
 // file whole: in a single one, a day of statistics would push out the last crash.
 //
 // A full disk must neither stop a service nor make subscribers wait. So lines that cannot be written wait in
-// memory, up to the number that is kept anyway, and are written with the next ones once there is room. Their
-// newest id is noted in a small file allocated while there was room, which tells the next daemon the ids that
-// only subscribers have seen.
+// memory, up to the number that is kept anyway, and are written with the next ones once there is room. Those
+// that are no statistics are also written to a file that was allocated while there was room, where the next
+// daemon finds them. It knows from another one the newest id, as subscribers may have seen more.
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { LineReserve } from './line_reserve.ts';
 import { Segments } from './segments.ts';
 
 /** Lines of both series, each with its newline. */
@@ -26,12 +27,12 @@ export class EventJournal {
   private readonly report: (text: string) => void;
 
   /**
-   * Never loses the newest `keepLines` lines of a series. `report` is called when writing fails, and when it
-   * works again.
+   * Never loses the newest `keepLines` lines of a series. Allocates `reserveBytes` for lines on a full disk.
+   * `report` is called when writing fails, and when it works again.
    */
-  constructor(folder: string, keepLines: number, report: (text: string) => void) {
-    this.lifecycle = new LineSeries(folder, 'life', keepLines);
-    this.statistics = new LineSeries(folder, 'statistics', keepLines);
+  constructor(folder: string, keepLines: number, reserveBytes: number, report: (text: string) => void) {
+    this.lifecycle = new LineSeries(folder, 'life', keepLines, reserveBytes);
+    this.statistics = new LineSeries(folder, 'statistics', keepLines, 0);
     this.unwrittenId = new NumberFile(join(folder, 'unwritten'));
     this.keepLines = keepLines;
     this.report = report;
@@ -43,8 +44,8 @@ export class EventJournal {
    */
   newest(): JournalLines {
     return {
-      lifecycle: this.lifecycle.segments.newest(this.keepLines + 1),
-      statistics: this.statistics.segments.newest(this.keepLines + 1),
+      lifecycle: this.lifecycle.newest(this.keepLines + 1),
+      statistics: this.statistics.newest(this.keepLines + 1),
     };
   }
 
@@ -71,8 +72,8 @@ export class EventJournal {
   }
 
   close(): void {
-    this.lifecycle.segments.close();
-    this.statistics.segments.close();
+    this.lifecycle.close();
+    this.statistics.close();
     this.unwrittenId.close();
   }
 }
@@ -80,11 +81,25 @@ export class EventJournal {
 class LineSeries {
   readonly segments: Segments;
   private readonly keepLines: number;
+  private readonly reserve: LineReserve | null;
   private waiting: string[] = [];
 
-  constructor(folder: string, name: string, keepLines: number) {
+  /** `reserveBytes` 0: lines that wait for room are in memory only. */
+  constructor(folder: string, name: string, keepLines: number, reserveBytes: number) {
     this.segments = new Segments(folder, name, keepLines * LINES_PER_FILE_FACTOR);
     this.keepLines = keepLines;
+    this.reserve = reserveBytes > 0 ? new LineReserve(join(folder, `${name}.reserve`), reserveBytes) : null;
+    const { found } = this.reserve ?? { found: [] };
+    if (found.length === 0) return;
+    // A kill between the write of the waiting lines and the clearing of the reserve leaves them in both.
+    const written = new Set(this.segments.newest(keepLines + found.length));
+    this.waiting = found.filter((line) => !written.has(line.slice(0, -1)));
+    if (this.waiting.length === 0) this.reserve?.clear();
+  }
+
+  /** The newest lines, the waiting ones included, without newlines, oldest first. */
+  newest(count: number): string[] {
+    return [...this.segments.newest(count), ...this.waiting.map((line) => line.slice(0, -1))].slice(-count);
   }
 
   /** Appends `lines` and the waiting lines. Returns the system's message when they could not be written. */
@@ -93,13 +108,20 @@ class LineSeries {
     const all = this.waiting.length === 0 ? lines : [...this.waiting, ...lines];
     try {
       this.segments.append(all.join(''), all.length);
-      this.waiting = [];
-      return undefined;
     } catch (error) {
       if (!(error instanceof Error && 'syscall' in error)) throw error;
       this.waiting = all.slice(-this.keepLines);
+      this.reserve?.add(lines.join(''));
       return error.message;
     }
+    if (this.waiting.length > 0) this.reserve?.clear();
+    this.waiting = [];
+    return undefined;
+  }
+
+  close(): void {
+    this.segments.close();
+    this.reserve?.close();
   }
 }
 

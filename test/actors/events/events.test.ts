@@ -470,15 +470,32 @@ describe('a journal in its own process', () => {
   );
 
   it.runIf(canMount())(
-    'does not reuse ids after a kill on a full disk, and reports what is missing',
+    'has the events of a full disk after a kill, while there is room and while there is none',
+    async () => {
+      const command = `${process.execPath} ${child}`;
+      const look = `${command} look /mnt`;
+      const program = run(
+        ...onSmallDisk(
+          '4m',
+          `${command} full /mnt 100; ${look}; ${look}; rm /mnt/filler; ${look} && ${look}`,
+        ),
+      );
+      expect(await program.exited).toEqual({ code: 0, signal: null });
+      const kept = program.lines.filter((line) => line.startsWith('kept'));
+      expect(kept).toEqual(Array(4).fill('kept 101 to 101 last 101 complete from 1'));
+    },
+  );
+
+  it.runIf(canMount())(
+    'does not reuse ids after a kill on a full disk without any room left, and reports what is missing',
     async () => {
       const command = `${process.execPath} ${child}`;
       const program = run(
-        ...onSmallDisk('2m', `${command} full /mnt killed; rm /mnt/filler && ${command} look /mnt`),
+        ...onSmallDisk('4m', `${command} full /mnt 3000; rm /mnt/filler && ${command} look /mnt`),
       );
       expect(await program.exited).toEqual({ code: 0, signal: null });
       const last = program.lines.at(-1) ?? '';
-      expect(last).toMatch(/^kept \d+ to \d+ last 101 complete from 102$/);
+      expect(last).toMatch(/^kept 10\d\d to \d+ last 3001 complete from 3002$/);
     },
   );
 });

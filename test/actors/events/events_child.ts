@@ -65,9 +65,11 @@ async function full(): Promise<void> {
     }
   }
   closeSync(filler);
-  for (let n = 1; n <= 100; n += 1) await append(n);
-  say(`seen ${seen.map(({ id }) => id).join() === Array.from({ length: 100 }, (_, n) => n + 2).join()}`);
-  if (process.argv[4] === 'killed') process.kill(process.pid, 'SIGKILL');
+  const killedAfter = Number(process.argv[4] ?? 0);
+  const length = killedAfter || 100;
+  for (let n = 1; n <= length; n += 1) await append(n);
+  say(`seen ${seen.map(({ id }) => id).join() === Array.from({ length }, (_, n) => n + 2).join()}`);
+  if (killedAfter > 0) process.kill(process.pid, 'SIGKILL');
   rmSync('/mnt/filler');
   await append(101);
   say(`late ${(await node.stop()).length}`);

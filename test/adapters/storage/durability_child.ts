@@ -18,7 +18,7 @@ async function put(): Promise<void> {
 }
 
 function journal(): void {
-  const events = new EventJournal(folder, 16, () => {});
+  const events = new EventJournal(folder, 16, 65_536, () => {});
   mark('begin');
   events.write({ lifecycle: ['life\n'], statistics: ['statistics\n'] }, 2);
   events.sync();
