@@ -1,4 +1,4 @@
-// Lines in a file that was allocated while there was room: it is overwritten in place, which a full disk allows.
+// Lines in a file that was allocated while there was room. It is overwritten in place, as a full disk allows.
 import { closeSync, fstatSync, openSync, readFileSync, writeSync } from 'node:fs';
 
 const NEWLINE = 0x0a;
