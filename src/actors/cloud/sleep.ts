@@ -323,7 +323,7 @@ async function checkCount(
 
 /**
  * Scales to the count in the receipt, or `desired`, or 1, and removes the receipt. A workload with replicas
- * is left alone: waking never scales down. A schedule only wakes what a schedule put to sleep. Resolves with
+ * is left alone, unless the cluster changed its sleep and it was not put back: waking never scales down. A schedule only wakes what a schedule put to sleep. Resolves with
  * the workload afterwards. Fails wake_refused, unknown_workload, workload_conflict, or with an error of the
  * cluster.
  */
@@ -337,7 +337,7 @@ export async function wakeUp(
   const woken = await retryOnConflict(cluster, target, async (fresh) => {
     const { seen, annotations } = fresh;
     tried.from = null;
-    if (seen.replicas > 0 || isWokenBy(seen, operation)) return null;
+    if ((seen.replicas > 0 && !isAlteredSleep(seen)) || isWokenBy(seen, operation)) return null;
     if (by === 'schedule' && seen.receipt?.by !== 'schedule') return null;
     if (seen.receipt) await checkCount(cluster, target, seen.receipt.replicas, maxReplicas);
     const replicas = seen.receipt?.replicas ?? (intendedCount(seen) || (desired ?? 1));

@@ -132,6 +132,7 @@ describe('a change', () => {
   });
 
   it.each([
+    ['a later wake', async () => undefined],
     ['a later sleep and wake', async (all: { here: Cloud; id: string }) => void (await sleep(all))],
     [
       'the next daemon, which ends the operation as not done',
