@@ -5,6 +5,7 @@ import type { Libc } from '../adapters/process/libc.ts';
 import {
   environOf,
   isAlive,
+  isRunning,
   type ProcessRow,
   processRow,
   processTable,
@@ -44,33 +45,39 @@ const ALIVE_CHECK_MS = 1_000;
 /** The grace period for processes whose terminal hung up with the host. */
 const HANGUP_MS = 1_000;
 
-/** The session leaders, by the run they are marked with. Every run begins as one. */
-function leadersByRun(): Map<string, ProcessRow> {
+/** The processes for which `fits` holds, by the run they are marked with. */
+function processesByRun(fits: (row: ProcessRow) => boolean): Map<string, ProcessRow> {
   const found = new Map<string, ProcessRow>();
   for (const row of processTable().values()) {
-    const environ = row.session === row.pid ? environOf(row.pid) : undefined;
+    const environ = fits(row) ? environOf(row.pid) : undefined;
     const id = environ && runMarkInEnviron(environ);
     if (id) found.set(id, row);
   }
   return found;
 }
 
+/** The session leaders, by the run they are marked with. Every run begins as one. */
+const leadersByRun = (): Map<string, ProcessRow> => processesByRun((row) => row.session === row.pid);
+
 /**
- * Finds the processes of rows without a pid, left by a host that was killed right after the start. Drops rows
- * without a process.
+ * Finds the processes of rows without a pid, left by a host that was killed right after the start. A row of
+ * which only later processes are left has ended: they are stopped before the next start of its service. Drops
+ * rows without any process.
  */
 function identifyUnknownPids({ clock, ledger, logWriters }: AdoptRunsConfig): void {
   const unidentified = [...ledger.rows.values()].filter((row) => row.pid === 0 && !row.end);
   if (unidentified.length === 0) return;
   const leaders = leadersByRun();
+  const orphans = unidentified.every(({ run }) => leaders.has(run)) ? leaders : processesByRun(isRunning);
   for (const row of unidentified) {
-    const process = leaders.get(row.run);
-    if (!process) {
-      ledger.drop(row.run);
-      continue;
-    }
-    logWriters.mark(row.service, startMark(row.run, process.pid, clock.now()), true);
-    ledger.put({ ...row, pid: process.pid, startTicks: process.startTicks });
+    const { service, run } = row;
+    const process = leaders.get(run);
+    if (process) {
+      logWriters.mark(service, startMark(run, process.pid, clock.now()), true);
+      ledger.put({ ...row, pid: process.pid, startTicks: process.startTicks });
+    } else if (orphans.has(run))
+      ledger.put({ ...row, end: { service, run, ...UNKNOWN_OUTCOME, at: clock.now() } });
+    else ledger.drop(run);
   }
 }
 

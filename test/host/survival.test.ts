@@ -326,6 +326,24 @@ test('a host killed between a start and its ledger row finds the process by its 
   expect(await second.stop(started)).toMatchObject({ reaped: 1 });
 });
 
+test('a host killed between a start and its ledger row stops what the ended process has left', async () => {
+  const stateDir = newState();
+  const first = await connectDaemon(stateDir);
+  const started = await first.spawn('web', 'sleep 60 & echo $!; exec sleep 61');
+  const child = Number(await eventually(() => first.tail('web')[0]));
+  await killHost(first);
+  process.kill(started.pid, 'SIGKILL');
+  await eventually(() => !isRunning(started.pid));
+  const ledger = new RunLedger(join(stateDir, 'host', 'ledger'));
+  for (const row of ledger.rows.values())
+    ledger.put({ ...row, pid: 0, startTicks: 0, end: null, stop: null });
+  const second = await connectDaemon(stateDir);
+  expect((await second.host.ask('runOf', { service: 'web' })).run?.end).toMatchObject({ exitUnknown: true });
+  expect(isRunning(child)).toBe(true);
+  expect(await second.stop(started)).toMatchObject({ reaped: 1 });
+  expect(isRunning(child)).toBe(false);
+});
+
 test('a torn ledger costs at most its last line', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);
