@@ -102,6 +102,8 @@ const opencode: SetUp = ({ url, asks }) => ({
     OPENCODE_DISABLE_MODELS_FETCH: '1',
     OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
     OPENCODE_DISABLE_DEFAULT_PLUGINS: '1',
+    // It installs what plugins need, and would try again for 70 s.
+    npm_config_fetch_retries: '0',
   },
 });
 
