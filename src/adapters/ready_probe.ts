@@ -16,6 +16,8 @@ export interface ProbeResult {
   /** The HTTP status; null without one. */
   status: number | null;
   error: string | null;
+  /** The probe was not made, or its result was lost: it says nothing about the service. */
+  isUnknown?: true;
 }
 
 /**

@@ -378,6 +378,22 @@ describe('kill -9 of the process host', () => {
     await stream.until((event) => event.event === 'service.crashed' || event.event === 'service.stopped');
     expect(await get(daemon, 'talk')).toMatchObject({ exitCode: null, exitUnknown: true });
   });
+
+  it('fails no live-check that runs a command', async () => {
+    const daemon = await startDaemon();
+    const probes = join(newFolder(), 'probes');
+    const count = (): number => (existsSync(probes) ? readFileSync(probes, 'utf8').length : 0);
+    // A command is under way most of the time.
+    const live = { exec: `printf x >> ${probes}; sleep 0.9`, interval: 1_000, failures: 1 };
+    const pid = await run(daemon, 'web', 'exec sleep 600', { port: null, live });
+    await eventually(() => count() > 0);
+    process.kill(hostPid(daemon.stateDir), 'SIGKILL');
+    const before = count();
+    await eventually(() => count() > before + 1);
+    expect(await get(daemon, 'web')).toMatchObject({ status: 'running', pid });
+    const { events } = (await daemon.request('GET', '/v1/events/history?types=service.unhealthy')).body;
+    expect(events).toEqual([]);
+  });
 });
 
 describe('a process host that is slow to return', () => {

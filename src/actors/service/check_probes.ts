@@ -59,13 +59,17 @@ function execError({ exitCode, output, signal, timedOut }: ExecReport, limitMs: 
   return `it ended with ${signal ?? `exit code ${exitCode}`}${printed}`;
 }
 
+/** Failures of a request to the host that it has not answered, such as when it was killed. */
+const UNANSWERED: ReadonlySet<string> = new Set(['overloaded', 'deadline', 'crashed', 'gone']);
+
 /** `work` as a probe: the message of a Failure becomes its error. */
 function answered({ onDefect }: ProbeContext, work: Promise<string | null>): Promise<ProbeResult> {
   return work.then(
     (error) => ({ status: null, error }),
     (error: unknown) => {
       if (!isFailure(error)) onDefect(error);
-      return { status: null, error: isFailure(error) ? error.message : 'the daemon has failed' };
+      if (!isFailure(error)) return { status: null, error: 'the daemon has failed' };
+      return { status: null, error: error.message, ...(UNANSWERED.has(error.code) && { isUnknown: true }) };
     },
   );
 }

@@ -4,6 +4,7 @@
 import type { LiveCheckPlan } from '../../protocol/checks.ts';
 import type { LastCheck } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
+import { SERVICE } from '../../settings/limits.ts';
 import type { AskCheck } from './check_probes.ts';
 import { CheckTime } from './check_time.ts';
 
@@ -15,7 +16,8 @@ export interface LiveCheck {
 
 /**
  * Probes after each interval, beginning after the first one. Calls `onFailed` once and then stops probing. A
- * probe that fails while the daemon stands still says nothing about the service, and is made again.
+ * probe that fails while the daemon stands still, or that the process host does not answer, says nothing
+ * about the service, and is made again.
  */
 export function startLiveCheck(
   clock: Clock,
@@ -32,8 +34,12 @@ export function startLiveCheck(
   };
   const step = (): void => {
     time.start(null, () => {});
-    const abort = ask(timeoutMs, ({ status, error }) => {
+    const abort = ask(timeoutMs, ({ status, error, isUnknown }) => {
       const isInterrupted = time.stop();
+      if (isUnknown) {
+        cancel = clock.after(Math.min(intervalMs, SERVICE.hostRetryMs), step);
+        return;
+      }
       if (error !== null && isInterrupted) {
         step();
         return;

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import type { AskCheck } from '../../../src/actors/service/check_probes.ts';
 import { startLiveCheck } from '../../../src/actors/service/live_check.ts';
 import type { LastCheck } from '../../../src/protocol/service.ts';
+import { Failure } from '../../../src/runtime/actor.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { running, supervise } from '../../kit/service.ts';
 
@@ -26,6 +27,19 @@ it('a live-check that fails twice in a row ends the process, and the policy rest
   expect(world.host.notes.at(-1)).toMatchObject({ memo: { passed: true, fault: 'unhealthy' } });
   await world.advance(500);
   expect(world.host.made).toHaveLength(2);
+});
+
+it.each(['gone', 'deadline'])('a probe that the host does not answer (%s) does not count', async (code) => {
+  const world = await supervise({ spec: { live: { ...LIVE, failures: 1 } } });
+  await world.begin();
+  await running(world);
+  world.host.executed = new Failure(code, 'host: nobody is there');
+  await world.advance(10_000);
+  expect(world.host.commands.length).toBeGreaterThan(10);
+  expect([world.host.stops, world.events().slice(1)]).toEqual([[], []]);
+  world.host.executed = FAILED;
+  await world.advance(1_000);
+  expect(world.events()[1]?.[0]).toBe('service.unhealthy');
 });
 
 it('a probe during which the daemon stood still is made again, and counts if it fails then', async () => {
