@@ -71,6 +71,16 @@ export function queryString(query: AnyRequest['query'] = {}): string {
   return pairs.length > 0 ? `?${new URLSearchParams(pairs)}` : '';
 }
 
+/** The access after the settings were read again; undefined: it is the same as `access`. */
+export async function changedAccess(
+  endpoint: Endpoint,
+  access: Access | null,
+): Promise<Access | null | undefined> {
+  await endpoint.rereadAccess?.();
+  const current = await endpoint.access();
+  return JSON.stringify(current) === JSON.stringify(access) ? undefined : current;
+}
+
 /**
  * Sends a request. If it is refused for its token, and the settings have another one by now, sends it once
  * more with that. A change that has begun is not repeated.
@@ -81,8 +91,7 @@ async function sendWithAccess(
   send: (access: Access | null) => Promise<HttpAnswer>,
 ): Promise<HttpAnswer> {
   const access = await endpoint.access();
-  const { rereadAccess } = endpoint;
-  if (!rereadAccess) return send(access);
+  if (!endpoint.rereadAccess) return send(access);
   let refusal: HttpAnswer | BerthError;
   try {
     const answer = await send(access);
@@ -94,9 +103,8 @@ async function sendWithAccess(
     if (!isBerthError(error) || error.code !== 'unproven') throw error;
     refusal = error;
   }
-  await rereadAccess();
-  const current = await endpoint.access();
-  if (JSON.stringify(current) !== JSON.stringify(access)) return send(current);
+  const current = await changedAccess(endpoint, access);
+  if (current !== undefined) return send(current);
   if (isBerthError(refusal)) throw refusal;
   return refusal;
 }

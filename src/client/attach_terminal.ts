@@ -1,9 +1,10 @@
 // A terminal of an agent over a WebSocket, docs/reference.md "Attach": binary frames are input and output,
 // text frames are control.
 import type { Operation } from '../api/operation.ts';
-import { type Endpoint, pathOf, queryString } from './api_call.ts';
+import { changedAccess, type Endpoint, pathOf, queryString } from './api_call.ts';
 import { base64url } from './base64url.ts';
-import { BerthError, errorFromAnswer } from './errors.ts';
+import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
+import type { Access } from './prove_server.ts';
 import type { ClientWebSocket } from './transport.ts';
 
 export interface AttachOptions {
@@ -70,15 +71,38 @@ const refusal = (name: string, status: number, body: string): BerthError =>
 
 const viewingQuery = ({ mode, takeover }: AttachOptions): string => queryString({ mode, takeover });
 
+const isTokenRefused = (error: unknown): boolean =>
+  isBerthError(error) && (error.status === 401 || error.code === 'unproven');
+
 /**
- * Opens the terminal of `name`, an agent or a command, by the operation for it. Rejects with the daemon's
- * error (`not_running`, `unknown_agent`).
+ * Opens the terminal of `name`, an agent or a command, by the operation for it. If it is refused for its
+ * token, and the settings have another one by now, tries once more with that. Rejects with the daemon's error
+ * (`not_running`, `unknown_agent`).
  */
 export async function attachTerminal(
   endpoint: Endpoint,
   operation: Operation,
   name: string,
   options: AttachOptions,
+): Promise<TerminalSession> {
+  const access = await endpoint.access();
+  const open = (by: Access | null): Promise<TerminalSession> =>
+    openTerminal(endpoint, operation, name, options, by);
+  try {
+    return await open(access);
+  } catch (error) {
+    const current = isTokenRefused(error) ? await changedAccess(endpoint, access) : undefined;
+    if (current === undefined) throw error;
+    return open(current);
+  }
+}
+
+async function openTerminal(
+  endpoint: Endpoint,
+  operation: Operation,
+  name: string,
+  options: AttachOptions,
+  access: Access | null,
 ): Promise<TerminalSession> {
   const { mode, signal } = options;
   const url = endpoint.url() + pathOf(operation, name) + viewingQuery(options);
@@ -106,7 +130,6 @@ export async function attachTerminal(
     if (said.size) options.onSize?.(...said.size);
     if (said.exit) exit = said.exit;
   };
-  const access = await endpoint.access();
   const opened = new Promise<void>((resolve, reject) => {
     const { deadlineMs } = endpoint;
     const request = { url, protocols: subprotocols, access, deadlineMs };

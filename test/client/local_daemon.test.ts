@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { WebSocketServer } from 'ws';
 import { runningDaemon } from '../../src/adapters/process/running_daemon.ts';
 import type { Client } from '../../src/client/create_client.ts';
 import { connectLocal, findLocalDaemon } from '../../src/client/local_daemon.ts';
@@ -117,6 +118,33 @@ describe('a token that has changed in the configuration', () => {
     }
     expect(ids).toEqual([1, 2]);
     expect(fake.asked.at(-1)?.headers.authorization).toBe(`Bearer ${bearerOf('second')}`);
+  });
+
+  it('is used for a terminal that is opened with the earlier one, or without one', async () => {
+    const tokens: { daemon?: string } = {};
+    const fake = await guarded(tokens);
+    const terminals = new WebSocketServer({ noServer: true, handleProtocols: () => 'berth.v1' });
+    fake.server.on('upgrade', (request, socket, head) => {
+      const bearer =
+        tokens.daemon === undefined ? '' : Buffer.from(bearerOf(tokens.daemon)).toString('base64url');
+      const isKnown = request.headers['sec-websocket-protocol']?.includes(bearer);
+      if (isKnown) terminals.handleUpgrade(request, socket, head, (terminal) => terminal.close(1000));
+      else {
+        const body = JSON.stringify(refusal);
+        socket.end(`HTTP/1.1 401 Unauthorized\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+      }
+    });
+    config('');
+    const berth = await local(fake.port);
+    const attach = async (): Promise<number> =>
+      (await (await berth.attach('bot', { onOutput: () => undefined })).ended).code;
+    expect(await attach()).toBe(1000);
+    for (const token of ['first', 'second']) {
+      tokens.daemon = token;
+      await expect(attach()).rejects.toMatchObject({ code: token === 'first' ? 'unauthorized' : 'unproven' });
+      config(token);
+      expect(await attach()).toBe(1000);
+    }
   });
 
   it('repeats no change that has begun', async () => {
