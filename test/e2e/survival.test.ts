@@ -25,6 +25,7 @@ import {
   hostPid,
   isAlive,
   newFolder,
+  type SseEvent,
   startDaemon,
   stopDaemon,
 } from '../kit/daemon.ts';
@@ -272,6 +273,11 @@ describe('kill -9 of the daemon', () => {
     writeFileSync(gate, '');
     expect((await restarted).body).toMatchObject({ status: 'running' });
     expect((await get(daemon, 'web')).pid).not.toBe(pid);
+    const { events } = (
+      await daemon.request('GET', '/v1/events/history?types=service.started,service.stopped')
+    ).body;
+    const types = events.map(({ type }: SseEvent['data']) => type);
+    expect(types).toEqual(['service.started', 'service.stopped', 'service.started']);
   });
 
   it.each(['sleep', 'stop', 'restart sleep'])(

@@ -31,6 +31,8 @@ export interface FileWatchOptions {
    */
   start: () => Promise<unknown>;
   restart: () => Promise<unknown>;
+  /** Whether a restart is under way whose start has not begun. */
+  isRestarting: () => boolean;
 }
 
 /** Sends a signal to the process group of a run, unless its first process has just ended. */
@@ -88,7 +90,10 @@ export class FileWatch {
   resume(): void {
     const { bootedAt, life } = this.options;
     const { end, state } = life.snapshot();
-    if (state.phase === 'idle' && end?.relaunch && end.at >= bootedAt) this.isDue = this.owesRestart = true;
+    // A restart that is under way here starts it itself.
+    const isOwed =
+      state.phase === 'idle' && end?.relaunch && end.at >= bootedAt && !this.options.isRestarting();
+    if (isOwed) this.isDue = this.owesRestart = true;
     if (state.phase === 'idle' && end?.status === 'crashed') this.isWanted = true;
     // An earlier daemon was killed before it could request the stop.
     const isUp = state.phase === 'checking' || state.phase === 'running';

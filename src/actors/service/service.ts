@@ -108,6 +108,7 @@ class SupervisedService implements SupervisedParts {
       bootedAt,
       start: async () => this.machine.start({ timeoutMs: null, wait: true, join: true }),
       restart: async () => this.restarts.restart({ timeoutMs: null, graceMs: null }),
+      isRestarting: () => this.restarts.isStopping,
     });
   }
 
