@@ -54,8 +54,13 @@ export function withAutoscalers(row: StoredWorkload, autoscalers: readonly strin
   return { ...row, autoscalers, undone: isKnown ? CLOUD.undone.max : row.undone };
 }
 
+/** Begins the `sleepReason` of a workload that could not be put to sleep. */
+export const FAILED_SLEEP = 'auto-sleep: ';
+
 /** Why auto-sleep and schedules leave a workload alone. */
 export function leftReason(row: StoredWorkload): string {
+  if (row.sleepReason?.startsWith(FAILED_SLEEP))
+    return `auto-sleep leaves it alone after ${row.undone} attempts in a row: ${row.sleepReason.slice(FAILED_SLEEP.length)}`;
   const managers = managersOf(row);
   if (managers.length === 0)
     return `auto-sleep leaves it alone: it was woken ${row.undone} times in a row by something else`;

@@ -3,15 +3,17 @@ import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { SleepCause } from '../../protocol/receipts.ts';
 import type { Clock, MessageOf } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { HTTP } from '../../settings/limits.ts';
 import { isSleptBy, isWokenBy } from './receipt_checks.ts';
-import { type DaemonPod, endCutOff, putToSleep, targetName, wakeUp } from './sleep.ts';
+import { AlteredRequest, type DaemonPod, endCutOff, putToSleep, targetName, wakeUp } from './sleep.ts';
 import { type WakeOrderOwner, WakeOrders, type WakeRequestOf } from './wake_order.ts';
 import type { WakeQuota } from './wake_quota.ts';
 import type { WorkloadEvents } from './workload_events.ts';
 import type { WorkloadPolicies } from './workload_policies.ts';
+import { withFailedSleep } from './workload_record.ts';
 
 export interface ScaleChangesOwner extends WakeOrderOwner {
   readonly clock: Clock;
@@ -28,7 +30,8 @@ export interface ScaleChangesOwner extends WakeOrderOwner {
   call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R>;
   /** Records the cluster's answer, on disk and in the views. */
   applyChange(clusterId: string, before: ObservedWorkload, seen: ObservedWorkload): Promise<void>;
-  recordSleepReason(id: string, sleepReason: string): Promise<void>;
+  /** Changes the record of a workload, also on disk. */
+  changeRow(id: string, change: (row: StoredWorkload) => StoredWorkload): Promise<void>;
   /** The pods of a workload are about to be ended; false: they are not, after all. */
   tellSleep(id: string, isSleeping: boolean): void;
 }
@@ -70,7 +73,7 @@ export class ScaleChanges {
       owner.tellSleep(id, true);
       const seen = await this.patchToSleep(before, message).catch(async (error: unknown) => {
         owner.tellSleep(id, false);
-        if (by === 'idle') await this.noteAutoSleepFailure(before, error);
+        await this.noteFailedSleep(before, by, error);
         throw error;
       });
       if (seen.replicas > 0) owner.tellSleep(id, false);
@@ -125,11 +128,15 @@ export class ScaleChanges {
     return this.owner.policies.wantsAsleep({ ...this.owner.get(id), seen });
   }
 
-  private async noteAutoSleepFailure(row: StoredWorkload, error: unknown): Promise<void> {
+  private async noteFailedSleep(before: StoredWorkload, by: SleepCause, error: unknown): Promise<void> {
+    const { owner } = this;
     const failure = kubeFailure(error);
-    const reason = `auto-sleep: ${failure.message}`;
-    this.owner.events.onFailed(row, 'auto-sleep', failure);
-    await this.owner.recordSleepReason(row.id, reason);
+    const isAltered = error instanceof AlteredRequest;
+    // Reports of the watch from before it was put back come too late to count as changes by others.
+    if (isAltered && error.after) await owner.applyChange(before.clusterId, before.seen, error.after);
+    if (by === 'idle') owner.events.onFailed(before, 'auto-sleep', failure);
+    if (by === 'idle' || (by === 'schedule' && isAltered))
+      await owner.changeRow(before.id, (row) => withFailedSleep(row, before, failure.message, isAltered));
   }
 
   /** Throws wake_refused while a requested sleep refuses connections. */

@@ -10,7 +10,7 @@ import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { CurrentWorkload, PatchStep, WorkloadReference } from '../../protocol/cluster_calls.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { SleepCause, SleepReceipt, WakeCause, WakeReceipt } from '../../protocol/receipts.ts';
-import { type Failure, isFailure } from '../../runtime/actor.ts';
+import { Failure, isFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { intendedCount, isAlteredSleep, isSleptBy, isWokenBy } from './receipt_checks.ts';
 import { replicasText } from './workload_record.ts';
@@ -188,6 +188,17 @@ interface Restored {
   annotations: Readonly<Record<string, string | null>>;
 }
 
+/** The cluster changed a request. */
+export class AlteredRequest extends Failure {
+  /** The workload afterwards; null: it could not be put back. */
+  readonly after: ObservedWorkload | null;
+
+  constructor({ code, message, detail }: Failure, after: ObservedWorkload | null) {
+    super(code, message, detail);
+    this.after = after;
+  }
+}
+
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 /**
@@ -200,26 +211,33 @@ async function putBack(
   altered: ObservedWorkload,
   { replicas, annotations }: Restored,
   change: string,
-): Promise<Failure> {
+): Promise<AlteredRequest> {
   // The answer to a patch is the object as it was stored, so no other client has changed it since.
   const restored = retryOnConflict(cluster, target, (fresh) =>
     fresh.seen.uid !== altered.uid || fresh.seen.replicas !== altered.replicas
       ? null
       : [...scaleSteps(fresh, replicas), ...annotationSteps(fresh, annotations)],
   );
-  const rest = await restored.then(
-    (seen) =>
-      seen.replicas === replicas
-        ? ''
-        : `, and it could not be put back: it has ${replicasText(seen.replicas)}`,
-    (error: unknown) => `, and it could not be put back: ${kubeFailure(error).message}`,
+  const { after, rest } = await restored.then(
+    (seen) => ({
+      after: seen,
+      rest:
+        seen.replicas === replicas
+          ? ''
+          : `, and it could not be put back: it has ${replicasText(seen.replicas)}`,
+    }),
+    (error: unknown) => ({
+      after: null,
+      rest: `, and it could not be put back: ${kubeFailure(error).message}`,
+    }),
   );
-  return fail(
+  const failure = fail(
     'workload_conflict',
     `${targetName(target)} was not ${replicas === 0 ? 'woken' : 'put to sleep'}: an admission webhook or ` +
       `policy of the cluster changed the request, so that ${change}${rest}`,
     { hint: 'Exempt the workload from what sets its replicas or annotations.' },
   );
+  return new AlteredRequest(failure, after);
 }
 
 /**

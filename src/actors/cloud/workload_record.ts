@@ -6,7 +6,7 @@ import type { SleepReceipt } from '../../protocol/receipts.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
 import type { WorkloadState } from '../../protocol/workload_kinds.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
-import { managersOf, strikesOf } from './managers.ts';
+import { FAILED_SLEEP, managersOf, strikesOf } from './managers.ts';
 
 /**
  * The id for (cluster, kind, namespace, name), which stays the same when the workload is recreated.
@@ -234,6 +234,22 @@ export function withAutoSleep(
     undone: 0,
   };
 }
+
+/**
+ * The record after auto-sleep or a schedule has failed to put it to sleep; `before` is the record when it
+ * began. `isAltered`: the cluster changed the request, which counts as an undone sleep.
+ */
+export const withFailedSleep = (
+  row: StoredWorkload,
+  before: StoredWorkload,
+  message: string,
+  isAltered: boolean,
+): StoredWorkload => ({
+  ...row,
+  sleepReason: FAILED_SLEEP + message,
+  // What the watch has shown since looks like a sleep and a wake by others, and those begin a new count.
+  undone: isAltered ? before.undone + 1 : row.undone,
+});
 
 /** The record of a workload that was used at `at` (steady time). */
 export const usedAt = (row: StoredWorkload, at: number): StoredWorkload =>

@@ -296,8 +296,8 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
     this.table.update(id, change);
   }
 
-  async recordSleepReason(id: string, sleepReason: string): Promise<void> {
-    this.table.update(id, (row) => ({ ...row, sleepReason }));
+  async changeRow(id: string, change: (row: StoredWorkload) => StoredWorkload): Promise<void> {
+    this.table.update(id, change);
     await this.table.flush();
   }
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { afterThisTest, virtualClock } from '../../kit/actors.ts';
 import { auditOf, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
-import { type Double, kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
+import { type Double, type Json, kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
 
 /** `manager` gives the workload replicas. */
 function scaleBy(double: Double, manager: string, replicas: number): void {
@@ -107,7 +107,7 @@ describe('a sleep that something else undoes', () => {
       await here.until('web/hello', (row) => row.replicas === replicas);
     };
     const left = async () => (await auditOf(here)).find(({ type }) => type === 'workload.left');
-    return { here, left, undoneBy };
+    return { double, here, id, clock, left, undoneBy };
   }
 
   it.each([
@@ -142,5 +142,47 @@ describe('a sleep that something else undoes', () => {
     expect(await left()).toBeUndefined();
     await undoneBy('kubectl', 4);
     await eventually(left);
+  });
+
+  it.each([
+    [
+      'the replicas',
+      'it has 1 replica instead of 0',
+      ({ spec }: Json) => {
+        spec.replicas = Math.max(1, spec.replicas);
+      },
+    ],
+    [
+      'the receipt',
+      'its annotation berth/sleep, which keeps the count, is missing',
+      ({ metadata }: Json) => {
+        delete metadata.annotations['berth/sleep'];
+      },
+    ],
+  ])('by a webhook that changes %s is tried twice', async (_, change, onAdmission) => {
+    const { double, here, id, clock, left } = await autoSlept({}, null);
+    double.onAdmission = onAdmission;
+    const attempt = async () => {
+      await clock.advance(10 * MINUTE);
+      const altered = here.until('web/hello', (row) => row.replicas < 3).then(() => undefined);
+      const putsBack = ({ method }: { method: string }): boolean =>
+        method === 'PATCH' && double.get('Deployment', 'web', 'hello').spec.replicas < 3;
+      // The watch shows what the webhook has made of the request, and only then is it put back.
+      double.fault(putsBack, { kind: 'held', until: altered });
+      return here.workloads.ask('sleep', { id, by: 'idle', holdMs: null });
+    };
+    await expect(attempt()).rejects.toMatchObject({ code: 'workload_conflict' });
+    expect(await left()).toBeUndefined();
+    await expect(attempt()).rejects.toMatchObject({ code: 'workload_conflict' });
+    const { reason } = await eventually(left);
+    expect(reason).toContain('auto-sleep leaves it alone after 2 attempts in a row');
+    expect(reason).toContain(change);
+    await clock.advance(10 * MINUTE);
+    const third = here.workloads.ask('sleep', { id, by: 'idle', holdMs: null });
+    expect(await third).toEqual({ replicas: 3, slept: false });
+    expect(here.find('web/hello').sleep_reason).toContain(change);
+    double.onAdmission = null;
+    await here.workloads.ask('autoSleep', { id, enabled: true, minutes: 10 });
+    expect(await attempt()).toMatchObject({ slept: true });
   });
 });
