@@ -92,8 +92,8 @@ class CloudServer implements RunningServer {
   async stop(): Promise<void> {
     const { node, threads, front, addressFile } = this.parts;
     front.shutdown();
-    // Changes finish, but a pod may take minutes, and another replica waits for the lease.
-    node.ref('workloads').tell('endWaits', {});
+    // Changes finish, but a pod or a bulk request may take minutes, and another replica waits for the lease.
+    node.ref('workloads').tell('endLongRequests', {});
     await front.close();
     const late = await threads.stop();
     late.push(...(await node.stop()));

@@ -120,6 +120,8 @@ class RunningDaemon implements Daemon {
   async stop(): Promise<void> {
     const { node, front, gateway, threads, addressFile } = this.parts;
     front.shutdown();
+    // As in a cloud server: another Berth may wait for the lease.
+    node.ref('workloads').tell('endLongRequests', {});
     // A host that was just started learns only from a connection that it is no longer needed.
     await this.hostJoined.catch(() => {});
     // The host keeps what could not be stopped, and the next daemon adopts it.

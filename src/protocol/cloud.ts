@@ -228,8 +228,11 @@ export interface WorkloadsProtocol extends GovernedWorkloadsProtocol, SavingsPro
   outcome(message: { id: string; operation: string }): { replicas: number | null };
   /** Waits for a Ready pod of a workload that has been woken. Fails as the wait of `wake` does. */
   untilReady(message: { id: string; waitMs: number }): null;
-  /** The server shuts down: every wait for a Ready pod fails daemon_busy, now and later. */
-  endWaits(message: Record<string, never>): null;
+  /**
+   * The server shuts down: every wait for a Ready pod, and every `changeMany` that is not done, fails
+   * daemon_busy, now and later. Changes under way finish.
+   */
+  endLongRequests(message: Record<string, never>): null;
   /** Puts every selected workload to sleep or wakes it, independently of the others. Fails invalid_spec. */
   changeMany(message: BulkChange): BulkResult[];
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepReply;

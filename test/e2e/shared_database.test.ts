@@ -303,6 +303,52 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect((await first.exited).code).toBe(0);
   });
 
+  it('hand over at SIGTERM in the middle of a bulk request, which the next one finishes', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    const second = await startServer(team);
+    const names = Array.from({ length: 40 }, (_, index) => `many${index}`);
+    for (const name of names) double.put('Deployment', workload('many', name, 2));
+    await addWorkload(first, 'other');
+    const isPatch = ({ method }: { method: string }): boolean => method === 'PATCH';
+    const patched = () => double.requests.filter(isPatch).length;
+    const released = deferred<void>();
+    double.fault(isPatch, { kind: 'held', until: released.promise }, 4);
+    const sleepMany = (server: Daemon) =>
+      server.request(
+        'POST',
+        '/k8s/workloads/sleep',
+        { namespaces: ['many'] },
+        { Authorization: 'Bearer cloud', 'Idempotency-Key': 'many' },
+      );
+    const cut = sleepMany(first);
+    await eventually(() => patched() === 4);
+    first.signal('SIGTERM');
+    // Once it accepts no connection, the request has been told to end.
+    const isAccepting = () =>
+      ask(first, 'GET', '/k8s/clusters').then(
+        () => true,
+        () => false,
+      );
+    await eventually(async () => !(await isAccepting()));
+    released.resolve();
+    // Without that, the response would be that of a server that waited for its requests in vain.
+    expect(await cut).toMatchObject({
+      status: 503,
+      body: { message: 'the server ended before it had changed 36 of 40 workloads' },
+    });
+    expect((await first.exited).code).toBe(0);
+    expect(first.stderr()).not.toContain('late at the end');
+    const done = await eventually(async () => {
+      const answer = await sleepMany(second);
+      return answer.status !== 503 && answer;
+    });
+    expect(done.body.results.map(({ outcome }: { outcome: string }) => outcome)).toEqual(
+      names.map(() => 'changed'),
+    );
+    expect(patched()).toBe(40);
+  });
+
   it('do not take over a database that a newer Berth has migrated', async () => {
     const team = await newTeam();
     const first = await startServer(team);

@@ -30,6 +30,7 @@ export class BulkChanges {
    */
   private readonly lanes = new KeyedMutex();
   private count = 0;
+  private isEnded = false;
 
   constructor(owner: BulkChangesOwner) {
     this.owner = owner;
@@ -38,7 +39,7 @@ export class BulkChanges {
   /**
    * Changes each workload independently, and resolves with one result per workload in the order of the list.
    * Fails invalid_spec when too many are selected, before anything is changed; standing_by when this Berth
-   * could not change all of them because its lease was not certain.
+   * could not change all of them because its lease was not certain; daemon_busy when the server shuts down.
    */
   async run(change: BulkChange): Promise<BulkResult[]> {
     const isSelected = selectorOfWorkloads(change);
@@ -58,7 +59,15 @@ export class BulkChanges {
     // Not a result of the workload: once the whole operation fails, a retry with its key goes on with it.
     const prevented = results.find(({ code }) => code === 'standing_by');
     if (prevented) throw fail('standing_by', prevented.message ?? '');
+    const left = results.filter(({ code }) => this.isEnded && code === 'daemon_busy').length;
+    if (left > 0)
+      throw fail('daemon_busy', `the server ended before it had changed ${left} of ${rows.length} workloads`);
     return results;
+  }
+
+  /** Begins no more changes, now and later: the server shuts down. Those under way finish. */
+  end(): void {
+    this.isEnded = true;
   }
 
   private async changeOne({ id, clusterId, seen }: StoredWorkload, change: BulkChange): Promise<BulkResult> {
@@ -73,9 +82,10 @@ export class BulkChanges {
     if (isDryRun) return { ...subject, outcome: 'would_change', replicas, code: null, message: null };
     this.count += 1;
     const lane = `${clusterId}/${this.count % CLOUD.bulkLanes}`;
-    const changed = this.lanes.runExclusive(lane, () =>
-      to === 'asleep' ? this.owner.sleep(id, holdMs, operation) : this.owner.wake(id, change),
-    );
+    const changed = this.lanes.runExclusive(lane, () => {
+      if (this.isEnded) throw fail('daemon_busy', 'the server has ended');
+      return to === 'asleep' ? this.owner.sleep(id, holdMs, operation) : this.owner.wake(id, change);
+    });
     const done = changed.then((count): BulkResult => {
       const outcome = isThere(count) ? 'changed' : 'failed';
       const message = isThere(count) ? null : 'something else has changed its replicas at the same time';

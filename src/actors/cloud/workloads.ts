@@ -191,8 +191,9 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
     return null;
   }
 
-  endWaits(): null {
+  endLongRequests(): null {
     this.readyWait.end();
+    this.bulk.end();
     return null;
   }
 
@@ -337,7 +338,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     sleep: (message) => context.replyLater(workloads.sleep(message)),
     wake: (message) => context.replyLater(workloads.wake(message)),
     untilReady: (message) => context.replyLater(workloads.untilReady(message)),
-    endWaits: () => workloads.endWaits(),
+    endLongRequests: () => workloads.endLongRequests(),
     outcome: (message) => context.replyLater(workloads.outcome(message)),
     tetherChanged: (message) => workloads.tetherChanged(message),
     changeMany: (message) => context.replyLater(workloads.changeMany(message)),

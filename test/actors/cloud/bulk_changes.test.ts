@@ -6,8 +6,9 @@ import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import { newUlid } from '../../../src/protocol/ulid.ts';
 import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
 import { realTime } from '../../kit/actors.ts';
-import { ANY, cloud, doubleWith } from '../../kit/cloud.ts';
+import { ANY, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
 import { workload } from '../../kit/kube_double.ts';
 import { observedWorkload } from '../../kit/observed_workload.ts';
 
@@ -90,6 +91,33 @@ it('a bulk change during which the lease was uncertain fails as a whole, and goe
   allowed = 100;
   expect(new Set((await sleepAll()).map(({ outcome }) => outcome))).toEqual(new Set(['changed']));
   expect(patches()).toBe(12);
+});
+
+it('a bulk change during which the server shuts down begins no more changes, and goes on when it is repeated', async () => {
+  const double = await doubleWith(...names(30));
+  const patched = () =>
+    double.requests.flatMap(({ method, path }) => (method === 'PATCH' ? [path.split('?')[0]] : []));
+  const first = await cloud();
+  const clusterId = await first.add(double.kubeconfig);
+  const operation = newUlid(Date.now());
+  const sleepAll = (here: typeof first, of: string) =>
+    here.workloads.ask('changeMany', { ...change, to: 'asleep', clusterId: of, operation });
+  const released = deferred<void>();
+  double.fault(({ method }) => method === 'PATCH', { kind: 'held', until: released.promise }, 4);
+  const ended = sleepAll(first, clusterId);
+  await eventually(() => patched().length === 4);
+  await first.workloads.ask('endLongRequests', {});
+  released.resolve();
+  // The four under way are done.
+  const message = 'the server ended before it had changed 26 of 30 workloads';
+  await expect(ended).rejects.toMatchObject({ code: 'daemon_busy', message });
+  expect(patched().length).toBe(4);
+  await expect(sleepAll(first, clusterId)).rejects.toMatchObject({ code: 'daemon_busy' });
+  const next = await cloud();
+  const results = await sleepAll(next, await next.add(double.kubeconfig));
+  expect(new Set(results.map(({ outcome }) => outcome))).toEqual(new Set(['changed']));
+  expect(new Set(patched()).size).toBe(30);
+  expect(patched().length).toBe(30);
 });
 
 it('more than 1,000 workloads are refused before any is changed', async () => {
