@@ -170,6 +170,8 @@ class SupervisedService implements SupervisedParts {
   /** A client's sleep, which overrides a restart under way unless it is refused. */
   sleep({ force = false }: MessageOf<ServiceProtocol, 'sleep'>): Promise<SleepReply> {
     const { spec } = this.life.registered();
+    // Whether it has a process that must end is not known.
+    if (this.life.snapshot().state.phase === 'lost') throw this.life.busy();
     const onAccepted = (): void => this.restarts.cancel('client');
     return spec.agent ? this.session.sleep(force, onAccepted) : this.door.sleep(onAccepted);
   }

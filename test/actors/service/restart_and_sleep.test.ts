@@ -101,6 +101,20 @@ describe('the sleep of a service without a process is journalled once', () => {
   });
 });
 
+it('a sleep in which the host is lost goes on with the next one, and is refused until that answers', async () => {
+  const world = await begun({ spec: SLEEPY, row: { run: RUN, memo: BEHIND_DOOR } });
+  const asleep = world.ref.ask('sleep', {}).catch(({ code }) => code);
+  await quiet();
+  world.cut();
+  expect(await asleep).toBe('daemon_busy');
+  await expect(world.ref.ask('sleep', {})).rejects.toMatchObject({ code: 'daemon_busy' });
+  world.join();
+  await world.advance(STOP_MS + 2_000);
+  expect(await world.ref.ask('sleep', {})).toEqual({ name: 'web', status: 'sleeping' });
+  expect(world.events()).toEqual([['service.slept', { name: 'web' }]]);
+  expect(world.state().status).toBe('sleeping');
+});
+
 it('a restart goes on after a sleep that is refused', async () => {
   const world = await begun({ row: { run: RUN } });
   const restarted = world.ref.ask('restart', { timeoutMs: null, graceMs: null });
