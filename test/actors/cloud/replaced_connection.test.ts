@@ -103,7 +103,8 @@ describe('new credentials', () => {
   it('start a sync over that is under way', async () => {
     const { here, id, hold, renew, next } = await renewable();
     next.remove('Deployment', 'web', 'other');
-    const { seen } = hold(({ path }) => path.endsWith('/deployments'));
+    // A watch may begin only now, and must not be held in place of the sync.
+    const { seen } = hold(({ path, query }) => path.endsWith('/deployments') && !query.has('watch'));
     const synced = here.clusters.ask('sync', { id });
     await seen;
     await renew();
