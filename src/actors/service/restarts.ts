@@ -68,7 +68,13 @@ export class Restarts {
       () => {
         if (this.current !== restart) throw this.cancelled();
         this.current = null;
-        return this.machine.start({ timeoutMs, wait: true });
+        let join = false;
+        return despiteHostLoss(this.clock, async () => {
+          if (join && this.last !== restart) throw this.cancelled();
+          const request = { timeoutMs, wait: true, join };
+          join = true;
+          return this.machine.start(request);
+        });
       },
       (error: unknown) => {
         if (this.current === restart) this.current = null;

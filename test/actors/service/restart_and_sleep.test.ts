@@ -115,6 +115,31 @@ it('a sleep in which the host is lost goes on with the next one, and is refused 
   expect(world.state().status).toBe('sleeping');
 });
 
+it.each([
+  ['goes on with the next host when the host is lost in its start', false],
+  ['is given up when a client stops the service meanwhile', true],
+])('a restart %s', async (_, isStopped) => {
+  const world = await begun({ row: { run: RUN } });
+  world.host.stopMs = 0;
+  world.host.spawnMs = 2_000;
+  const restarted = world.ref
+    .ask('restart', { timeoutMs: null, graceMs: null })
+    .catch(({ code }) => ({ code }));
+  await world.advance(500);
+  expect(world.events().map(([type]) => type)).toEqual(['service.stopped']);
+  world.cut();
+  await quiet();
+  if (isStopped) await world.ref.ask('stop', { graceMs: null }).catch(() => null);
+  // The next host has no process.
+  world.host.refusal = fail('start_failed', 'the host has ended');
+  world.join();
+  await world.advance(2_500);
+  world.host.refusal = null;
+  await world.advance(5_000);
+  expect(await restarted).toMatchObject(isStopped ? { code: 'start_failed' } : { status: 'running' });
+  expect(world.state().status).toBe(isStopped ? 'stopped' : 'running');
+});
+
 it('a restart goes on after a sleep that is refused', async () => {
   const world = await begun({ row: { run: RUN } });
   const restarted = world.ref.ask('restart', { timeoutMs: null, graceMs: null });
