@@ -1,5 +1,6 @@
 // The rules for shells: on their last lines, and on what real shells show.
 import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as nodePty from 'node-pty';
 import { describe, expect, it } from 'vitest';
@@ -132,6 +133,7 @@ it.each(linesOf(RUNNING))('%j is working', async (line) => {
 
 /** The part of node-pty that is used here. */
 interface Terminal {
+  pid: number;
   onData(take: (data: Uint8Array) => void): void;
   onExit(take: () => void): void;
   write(text: string): void;
@@ -147,6 +149,16 @@ const SHELLS: readonly (readonly [program: string, ...args: string[]])[] = [
 ];
 const isInstalled = (program: string): boolean =>
   spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
+
+/**
+ * Whether `cat` is in the foreground of the terminal of a shell. A shell that has only shown the command line
+ * may still read what is typed itself.
+ */
+function isCatInFront({ pid }: Terminal): boolean {
+  const group = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[5];
+  const name = `/proc/${group}/comm`;
+  return existsSync(name) && readFileSync(name, 'utf8') === 'cat\n';
+}
 
 describe.each(SHELLS)('%s %s', (program, ...args) => {
   it.skipIf(!isInstalled(program))('is idle at its prompt, and working while a program runs', async () => {
@@ -169,6 +181,7 @@ describe.each(SHELLS)('%s %s', (program, ...args) => {
       terminal.write('cat; false\r');
       await eventually(() => /cat; false$/.test(lines().at(-1) ?? ''), lines);
       expect(await stateOf(lines())).toBe('working');
+      await eventually(() => isCatInFront(terminal), lines);
       // cat repeats the line that the terminal has echoed.
       terminal.write(`${told}\r`);
       await eventually(() => lines().slice(-2).join() === `${told},${told}`, lines);
