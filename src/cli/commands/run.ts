@@ -10,6 +10,7 @@ import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { redirectStreams } from '../kit/redirected_streams.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { stderr, stdout, terminalSize } from '../kit/standard_streams.ts';
+import { takeOverSignal } from '../kit/take_over_signal.ts';
 
 /** The control characters that send these signals in a terminal. */
 const SIGNAL_KEYS = [
@@ -44,19 +45,15 @@ function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | 
     const size = screen && terminalSize(screen);
     if (size) session.resize(size.columns, size.rows);
   };
-  const handlers = SIGNAL_KEYS.map(([signal, key]) => [signal, () => session.write(key)] as const);
-  for (const [signal, handler] of handlers) {
-    // The signal goes to the program, which decides; it does not end this command.
-    process.removeAllListeners(signal);
-    process.on(signal, handler);
-  }
+  // The signal goes to the program, which decides; it does not end this command.
+  const release = SIGNAL_KEYS.map(([signal, key]) => takeOverSignal(signal, () => session.write(key)));
   if (stdin.isTTY) stdin.setRawMode(true).on('data', type);
   screen?.on('resize', resize);
   return () => {
     screen?.off('resize', resize);
     if (stdin.isTTY) stdin.off('data', type).setRawMode(false);
     stdin.pause();
-    for (const [signal, handler] of handlers) process.off(signal, handler);
+    for (const one of release) one();
   };
 }
 
