@@ -153,7 +153,7 @@ export async function chosenStack(
   const around = await stackAround(stacks ?? [], place);
   if (named === undefined) return around?.name ?? (place === undefined ? null : UNREGISTERED);
   const project = choice.project === undefined && around ? projectOfStack(around.name) : undefined;
-  const [ofProject, slug] = choice.project?.split('/') ?? [];
+  const [, ofProject, slug] = /^([^/]*)\/(.*)$/.exec(choice.project ?? '') ?? [];
   const found =
     slug === undefined
       ? stackWithSlug(named, stacks ?? [], project)
