@@ -13,7 +13,11 @@ export interface SleepReceipt {
   operation?: string;
   /** The policy or annotation that decided. Absent if a person did. */
   policy?: string;
-  /** metadata.generation before the sleep, which one change makes. Absent in receipts of earlier versions. */
+  /**
+   * metadata.uid, and metadata.generation before the sleep, which is one change. Both absent in receipts of
+   * earlier versions. A recreated workload may carry the receipt of the one before.
+   */
+  uid?: string;
   generation?: number;
 }
 export type SleepCause = 'request' | 'idle' | 'schedule';
@@ -28,6 +32,7 @@ export interface WakeReceipt {
   /** As in SleepReceipt. */
   operation?: string;
   policy?: string;
+  uid?: string;
   generation?: number;
 }
 export type WakeCause = 'request' | 'connection' | 'schedule';

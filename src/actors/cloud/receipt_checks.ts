@@ -4,9 +4,9 @@ import type { SleepReceipt } from '../../protocol/receipts.ts';
 
 /** Whether its spec is still as the cluster stored it for the request with this receipt. */
 const isUnchangedSince = (
-  { generation }: ObservedWorkload,
-  receipt: Pick<SleepReceipt, 'generation'>,
-): boolean => receipt.generation !== undefined && generation <= receipt.generation + 1;
+  { uid, generation }: ObservedWorkload,
+  receipt: Pick<SleepReceipt, 'uid' | 'generation'>,
+): boolean => receipt.generation !== undefined && receipt.uid === uid && generation <= receipt.generation + 1;
 
 /** Whether the cluster changed the request to sleep, and it was not put back. */
 export const isAlteredSleep = (seen: ObservedWorkload): boolean =>

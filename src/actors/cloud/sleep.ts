@@ -258,9 +258,9 @@ export async function putToSleep(
     const reason = sleepRefusal(target, fresh, ownPod);
     if (reason !== null) throw fail('sleep_refused', `${targetName(target)} is not put to sleep: ${reason}`);
     const decided = { ...(operation && { operation }), ...(policy && { policy }) };
-    const { generation } = fresh.seen;
+    const { uid, generation } = fresh.seen;
     const count = intendedCount(fresh.seen);
-    const receipt: SleepReceipt = { replicas: count, at, by, from, holdUntil, ...decided, generation };
+    const receipt: SleepReceipt = { replicas: count, at, by, from, holdUntil, ...decided, uid, generation };
     const values = { [RECEIPT_ANNOTATION]: JSON.stringify(receipt), [WAKE_ANNOTATION]: null };
     const path = '/spec/persistentVolumeClaimRetentionPolicy';
     // A retention policy set meanwhile must not delete volumes.
@@ -363,7 +363,8 @@ export async function wakeUp(
     const held = annotations?.[RECEIPT_ANNOTATION];
     const sameReceipt: PatchStep[] = held === undefined ? [] : [{ op: 'test', path, value: held }];
     const decided = { ...(operation && { operation }), ...(policy && { policy }) };
-    const receipt: WakeReceipt = { at, by, from, replicas, ...decided, generation: seen.generation };
+    const { uid, generation } = seen;
+    const receipt: WakeReceipt = { at, by, from, replicas, ...decided, uid, generation };
     const values = { [RECEIPT_ANNOTATION]: null, [WAKE_ANNOTATION]: JSON.stringify(receipt) };
     Object.assign(tried, { from: fresh, replicas });
     return [...sameReceipt, ...scaleSteps(fresh, replicas), ...annotationSteps(fresh, values)];

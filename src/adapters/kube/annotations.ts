@@ -46,9 +46,12 @@ function policyOf(value: unknown): { policy?: string } {
   return policy === '' ? {} : { policy };
 }
 
-/** The generation before the change, as a part of a receipt. */
-const generationOf = (value: unknown): { generation?: number } =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? { generation: value } : {};
+/** The object and its generation before the change, as a part of a receipt. */
+function changedOf(row: Wire<SleepReceipt | WakeReceipt> | undefined): { uid?: string; generation?: number } {
+  const { uid, generation } = row ?? {};
+  const isGeneration = typeof generation === 'number' && Number.isSafeInteger(generation) && generation >= 0;
+  return isGeneration && typeof uid === 'string' ? { uid, generation } : {};
+}
 
 /** The receipt of a sleep; null when there is none or it is invalid. */
 export function parseReceipt(annotation: unknown): SleepReceipt | null {
@@ -67,7 +70,7 @@ export function parseReceipt(annotation: unknown): SleepReceipt | null {
     holdUntil: holdUntil !== null && holdUntil <= at + HTTP.maxQueryDurationMs ? holdUntil : null,
     ...operationOf(row?.operation),
     ...policyOf(row?.policy),
-    ...generationOf(row?.generation),
+    ...changedOf(row),
   };
 }
 
@@ -86,7 +89,7 @@ export function parseWakeReceipt(annotation: unknown): WakeReceipt | null {
     ...(replicas > 0 && { replicas }),
     ...operationOf(row?.operation),
     ...policyOf(row?.policy),
-    ...generationOf(row?.generation),
+    ...changedOf(row),
   };
 }
 

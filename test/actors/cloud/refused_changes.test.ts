@@ -198,6 +198,21 @@ describe('a change', () => {
     expect(await wake(all)).toEqual({ replicas: 2 });
   });
 
+  it('does not take the receipt of an earlier workload for one of its successor', async () => {
+    const all = await awake();
+    const { double, here } = all;
+    await sleep(all);
+    // As a restore from a backup does, after kubectl scale had woken it.
+    const { annotations } = hello(double).metadata;
+    double.remove('Deployment', 'web', 'hello');
+    const again = workload('web', 'hello', 2);
+    double.put('Deployment', { ...again, metadata: { ...again.metadata, uid: 'another', annotations } });
+    await here.until('web/hello', (row) => row.replicas === 2);
+    expect(await wake(all)).toEqual({ replicas: 2 });
+    await sleep(all);
+    expect(await wake(all)).toEqual({ replicas: 2 });
+  });
+
   it('does not lose the volumes of a StatefulSet to a policy that was set in between', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());

@@ -33,6 +33,7 @@ describe('sleep and wake', () => {
       by: 'request',
       from: 'here',
       holdUntil: null,
+      uid: double.get('Deployment', 'web', 'hello').metadata.uid,
       generation: 1,
     });
     const { body } = double.requests.find(({ method }) => method === 'PATCH') ?? {};
