@@ -135,15 +135,15 @@ export async function tryRules(
 
 /** The job of that name. Draws a screen and tries the rules on it. */
 export async function readState(task: ReadStateTask): Promise<StateReading> {
-  const { cols, rows, modes, budgetMs, maxBytes } = task;
-  const terminal = await openTerminalScreen(cols, rows);
+  const { modes, budgetMs, maxBytes } = task;
+  const terminal = await openTerminalScreen(task.cols, task.rows);
   const began = performance.now();
   try {
     const until = began + budgetMs;
     await terminal.write(modes);
     const { drawnBytes, isCut } = await terminal.writeRest(task, () => performance.now() > until);
     const undrawnBytes = task.bytes.length - drawnBytes;
-    const { lines, title: drawn } = terminal.read(false);
+    const { cols, lines, rows, title: drawn } = terminal.read(false);
     const title = task.title || drawn;
     const snapshot = terminal.snapshot(0);
     const said = await tryRules(task.rules, { lines, title, notification: task.notification });
@@ -151,7 +151,7 @@ export async function readState(task: ReadStateTask): Promise<StateReading> {
     const kept = snapshot.length <= maxBytes ? new Uint8Array(snapshot) : null;
     const isBlank = lines.every((line) => line.trim() === '');
     const ms = performance.now() - began;
-    return { ...said, isBlank, snapshot: kept, undrawnBytes, isCut, title, ms };
+    return { ...said, isBlank, cols, rows, snapshot: kept, undrawnBytes, isCut, title, ms };
   } finally {
     terminal.close();
   }

@@ -32,9 +32,10 @@ export interface TerminalScreen {
   write(bytes: Uint8Array): Promise<void>;
   /**
    * Shows the complete lines of `output`, until `isOver` says that time is up. Resolves with the number of
-   * bytes shown; the rest may be sent to a terminal unchanged.
+   * bytes shown; the rest may be sent to a terminal unchanged. null: time was up before the last change of
+   * size, so the rest would be shown at a size that is not its own.
    */
-  writeLines(output: SizedOutput, isOver: () => boolean): Promise<number>;
+  writeLines(output: SizedOutput, isOver: () => boolean): Promise<number | null>;
   /**
    * Like `writeLines`, but includes an unfinished line unless time is up, which is then `isCut`. A sequence
    * that has not arrived whole is left out.
@@ -154,21 +155,20 @@ async function writeWhole(terminal: Terminal, bytes: Uint8Array, isOver: () => b
 
 /**
  * Shows the output before the last change of size, each stretch at its own size. Resolves with the number of
- * bytes shown, which is less only when time is up. The terminal has the last size even then.
+ * bytes shown. `isCut`: time was up, and the terminal has the size at which the rest must be shown.
  */
 async function writeResized(
   terminal: Terminal,
   { bytes, resizes }: SizedOutput,
   isOver: () => boolean,
-): Promise<number> {
+): Promise<{ drawn: number; isCut: boolean }> {
   let drawn = 0;
-  let isWhole = true;
   for (const { at, cols, rows } of resizes) {
-    if (isWhole) drawn += await writeWhole(terminal, bytes.subarray(drawn, at), isOver);
-    isWhole = drawn === at;
+    drawn += await writeWhole(terminal, bytes.subarray(drawn, at), isOver);
+    if (drawn < Math.min(at, bytes.length)) return { drawn, isCut: true };
     terminal.resize(cols, rows);
   }
-  return drawn;
+  return { drawn, isCut: false };
 }
 
 /** An empty screen of `cols` columns and `rows` rows. Rejects when the emulator cannot be loaded. */
@@ -197,13 +197,14 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
     write: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
     writeLines: async (output, isOver) => {
       const whole = withoutUnfinished(output);
-      const drawn = await writeResized(terminal, whole, isOver);
-      return drawn + (await writeSlices(terminal, whole.bytes.subarray(drawn), isOver));
+      const { drawn, isCut } = await writeResized(terminal, whole, isOver);
+      return isCut ? null : drawn + (await writeSlices(terminal, whole.bytes.subarray(drawn), isOver));
     },
     writeRest: async (output, isOver) => {
       const whole = withoutUnfinished(output);
-      const resized = await writeResized(terminal, whole, isOver);
-      const drawnBytes = resized + (await writeWhole(terminal, whole.bytes.subarray(resized), isOver));
+      const { drawn, isCut } = await writeResized(terminal, whole, isOver);
+      if (isCut) return { drawnBytes: drawn, isCut };
+      const drawnBytes = drawn + (await writeWhole(terminal, whole.bytes.subarray(drawn), isOver));
       return { drawnBytes, isCut: drawnBytes < whole.bytes.length };
     },
     snapshot: (lines = SCROLLBACK_LINES) => {
@@ -222,7 +223,9 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
   };
 }
 
-/** The job of that name. Draws output on an empty screen. */
+/**
+ * The job of that name. Draws output on an empty screen; null: time was up before the last change of size.
+ */
 export async function drawScreen({
   cols,
   rows,
@@ -231,12 +234,13 @@ export async function drawScreen({
   resizes,
   maxBytes,
   budgetMs,
-}: ScreenTask): Promise<DrawnScreen> {
+}: ScreenTask): Promise<DrawnScreen | null> {
   const terminal = await openTerminalScreen(cols, rows);
   try {
     const until = performance.now() + budgetMs;
     await terminal.write(modes);
     const drawnBytes = await terminal.writeLines({ bytes, resizes }, () => performance.now() > until);
+    if (drawnBytes === null) return null;
     // The bare screen comes first: a large one with scrollback may be too long for a string.
     let screen: Uint8Array | null = null;
     for (const lines of [0, SCROLLBACK_LINES]) {

@@ -26,7 +26,7 @@ import { reportCrash, reportUnloaded } from './daemon_log.ts';
 export interface JobTable {
   parseKubeconfig(task: { upload: string; now: number }): ClusterAccess;
   hashInputs(task: InputHashTask): string;
-  drawScreen(task: ScreenTask): Promise<DrawnScreen>;
+  drawScreen(task: ScreenTask): Promise<DrawnScreen | null>;
   readScreen(task: ReadScreenTask): Promise<ScreenReading | null>;
   loadRules(task: { folders: [user: string, own?: string] }): Promise<LoadedRules>;
   readState(task: ReadStateTask): Promise<StateReading>;

@@ -75,7 +75,10 @@ export interface StateReading {
   question: string[];
   /** The screen is empty. */
   isBlank: boolean;
-  /** Restores a terminal of the same size to this screen, so that the next drawing can start there. */
+  /** Its size. */
+  cols: number;
+  rows: number;
+  /** Restores a terminal of that size to this screen, so that the next drawing can start there. */
   snapshot: Uint8Array | null;
   /** The bytes at the end of the output that the snapshot lacks, and whether that is because time was up. */
   undrawnBytes: number;

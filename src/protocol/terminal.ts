@@ -73,7 +73,7 @@ export interface ScreenTask {
   bytes: Uint8Array;
   /** The longest screen to return; scrollback that does not fit is left out. */
   maxBytes: number;
-  /** Time limit in milliseconds. Output that is left over is drawn by the viewers' own terminals. */
+  /** Time limit in milliseconds. Output left over at the last size is drawn by the viewers' own terminals. */
   budgetMs: number;
 }
 

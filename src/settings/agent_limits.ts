@@ -118,7 +118,10 @@ export const AGENT = {
   maxSizeMarks: 32,
   /** The time limit of a drawing; the rest of the output is sent unchanged. */
   drawBudgetMs: 500,
-  /** The time limit of reading a screen as text, which needs all of the output. */
+  /**
+   * The time limit of a drawing that needs all of the output, because the screen is read as text, or of all
+   * before a change of size.
+   */
   readBudgetMs: 2_000,
   /** How long a drawing may take before its thread is ended, and the pause of that terminal afterwards. */
   drawTimeoutMs: 10_000,

@@ -4,12 +4,13 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { drawScreen } from '../../src/adapters/terminal_screen.ts';
 import { createJobPool, type JobPool } from '../../src/daemon/job_pool.ts';
 import { screenJobs } from '../../src/daemon/screen_drawer.ts';
-import type { ScreenTask } from '../../src/protocol/terminal.ts';
+import type { DrawnScreen, ScreenTask } from '../../src/protocol/terminal.ts';
 import { AGENT } from '../../src/settings/agent_limits.ts';
 import { KIB, MIB } from '../../src/settings/limits.ts';
 import { afterThisTest } from '../kit/actors.ts';
 import { bundle } from '../kit/bundle.ts';
 import { FUZZ_SEED, hostileSequences, randomOutput, seededRandom } from '../kit/hostile_output.ts';
+import { must } from '../kit/must.ts';
 import { shownScreen } from '../kit/shown_screen.ts';
 
 const [COLS, ROWS] = [40, 12];
@@ -41,13 +42,16 @@ describe('a count in an escape sequence', () => {
   });
 });
 
+/** A drawing that comes to the last size. */
+const drawn = async (toDraw: ScreenTask): Promise<DrawnScreen> => must(await drawScreen(toDraw));
+
 describe('a drawn screen', () => {
   it('ends after the last complete line, from which a terminal can continue', async () => {
-    const { screen, drawnBytes } = await drawScreen(task(Buffer.from('one\r\ntwo\r\n\x1b[3')));
+    const { screen, drawnBytes } = await drawn(task(Buffer.from('one\r\ntwo\r\n\x1b[3')));
     expect(drawnBytes).toBe('one\r\ntwo\r\n'.length);
     expect(Buffer.from(screen ?? []).toString()).toContain('two');
     const unbroken = Buffer.from('\x1b[H\x1b[2Jmenu '.repeat(2_000));
-    expect((await drawScreen(task(unbroken, { budgetMs: 60_000 }))).drawnBytes).toBe(unbroken.length);
+    expect((await drawn(task(unbroken, { budgetMs: 60_000 }))).drawnBytes).toBe(unbroken.length);
   });
 
   it.each([
@@ -58,7 +62,7 @@ describe('a drawn screen', () => {
   ])('ends before %s that has not arrived completely', async (_what, half, rest) => {
     const line = Buffer.from('menu '.repeat(100));
     const bytes = Buffer.concat([line, Buffer.from(half)]);
-    const { screen, drawnBytes } = await drawScreen(task(bytes, { budgetMs: 60_000 }));
+    const { screen, drawnBytes } = await drawn(task(bytes, { budgetMs: 60_000 }));
     expect(drawnBytes).toBe(line.length);
     const whole = Buffer.concat([bytes, Buffer.from(rest)]);
     const sent = Buffer.concat([screen ?? Buffer.alloc(0), whole.subarray(drawnBytes)]);
@@ -70,7 +74,7 @@ describe('a drawn screen', () => {
     ['a hidden cursor', '\x1b[?25l', ''],
     ['the encoding of the mouse', '\x1b[?1002;1006h', ''],
   ])('has %s', async (_what, before, after) => {
-    const { screen } = await drawScreen(task(Buffer.from(`top\r\n${before}\n`), { budgetMs: 60_000 }));
+    const { screen } = await drawn(task(Buffer.from(`top\r\n${before}\n`), { budgetMs: 60_000 }));
     const sent = Buffer.concat([screen ?? Buffer.alloc(0), Buffer.from(after)]);
     expect(await shownScreen(sent, COLS, ROWS)).toBe(await shown(`top\r\n${before}\n${after}`));
     expect(await shown(`top\r\n${before}\n`)).not.toBe(await shown('top\r\n\n'));
@@ -81,20 +85,35 @@ describe('a drawn screen', () => {
       vi.spyOn(console, level).mockImplementation(() => {}),
     );
     afterThisTest(() => logged.forEach((level) => void level.mockRestore()));
-    const { drawnBytes } = await drawScreen(task(Buffer.from('\x1b€\x1b[€m\x1bP€\x1b\\\r\n')));
+    const { drawnBytes } = await drawn(task(Buffer.from('\x1b€\x1b[€m\x1bP€\x1b\\\r\n')));
     expect(drawnBytes).toBeGreaterThan(0);
     expect(logged.flatMap((level) => level.mock.calls)).toEqual([]);
   });
 
   it('ends when the time is over', async () => {
-    const { drawnBytes } = await drawScreen(task(Buffer.from('line\r\n'.repeat(10_000)), { budgetMs: -1 }));
+    const { drawnBytes } = await drawn(task(Buffer.from('line\r\n'.repeat(10_000)), { budgetMs: -1 }));
     expect(drawnBytes).toBe(0);
+  });
+
+  it('is missing when the time is over before the last change of size', async () => {
+    const text = 'line\r\n'.repeat(10_000);
+    const late = { resizes: [{ at: text.length, cols: COLS, rows: 2 * ROWS }], budgetMs: -1 };
+    const bytes = Buffer.from(`${text}more\r\n`);
+    expect(await drawScreen(task(bytes, late))).toBeNull();
+    const early = { ...late, resizes: [{ at: 0, cols: COLS, rows: 2 * ROWS }] };
+    expect(await drawScreen(task(bytes, early))).toMatchObject({ drawnBytes: 0 });
+    expect(await drawScreen(task(bytes, { ...late, budgetMs: 60_000 }))).toMatchObject({
+      drawnBytes: bytes.length,
+    });
+    const unfinished = task(Buffer.from(`${text}\x1b[3`), { ...late, budgetMs: 60_000 });
+    unfinished.resizes = [{ at: unfinished.bytes.length, cols: COLS, rows: 2 * ROWS }];
+    expect(await drawScreen(unfinished)).toMatchObject({ drawnBytes: text.length });
   });
 
   it('has the scrollback if it fits, else the screen, else nothing', async () => {
     const text = Buffer.from(`${'x'.repeat(COLS)}\r\n`.repeat(500));
     const sizeOf = async (maxBytes: number) =>
-      (await drawScreen(task(text, { maxBytes, budgetMs: 60_000 }))).screen?.length;
+      (await drawn(task(text, { maxBytes, budgetMs: 60_000 }))).screen?.length;
     const whole = (await sizeOf(MIB)) ?? 0;
     const bare = (await sizeOf(whole - 1)) ?? 0;
     expect(bare).toBeGreaterThan(0);

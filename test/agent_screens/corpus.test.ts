@@ -24,7 +24,15 @@ const ASKED: readonly (readonly [situation: string, command: string])[] = [
 ];
 const FIRST_ANSWER = /1\. Yes, proceed|1\. Allow once|^Allow once/;
 
-const DRAWN = { isBlank: false, snapshot: null, undrawnBytes: 0, isCut: false, ms: 0 } as const;
+const DRAWN = {
+  isBlank: false,
+  snapshot: null,
+  cols: 80,
+  rows: 24,
+  undrawnBytes: 0,
+  isCut: false,
+  ms: 0,
+} as const;
 
 /** What is told of a screen that has been quiet for long: the output knows nothing about it. */
 async function toldOf(rules: RuleSet, { lines, title }: RecordedScreen): Promise<[AgentStateName, string]> {

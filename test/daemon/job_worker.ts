@@ -14,7 +14,7 @@ export default serveJobs({
     question: [],
     isBlank: true,
     snapshot: null,
-    ...{ undrawnBytes: 0, isCut: false },
+    ...{ cols: 80, rows: 24, undrawnBytes: 0, isCut: false },
     title: '',
     ms: 0,
   }),

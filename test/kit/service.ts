@@ -114,6 +114,8 @@ export class HostDouble {
   readonly sizes: [cols: number, rows: number][] = [];
   /** The error of a refused spawn. */
   refusal: Failure | null = null;
+  /** When a note is answered. */
+  noting: Promise<void> = Promise.resolve();
   /** Bytes of output that a full disk dropped; undefined: the host answers late. */
   lostBytes: number | undefined = 0;
   /** Duration of a spawn and of the end of a tree, in milliseconds. */
@@ -174,7 +176,7 @@ export class HostDouble {
       note: ({ run, memo }) => {
         this.notes.push({ run, memo });
         if (this.row?.run === run) this.row.memo = memo;
-        return null;
+        return context.replyLater(this.noting.then(() => null));
       },
       acknowledge: ({ service, run }) => {
         this.acknowledged.push(run);

@@ -111,14 +111,16 @@ export class AgentState {
     return { status: this.shown(), ...(this.evidence?.explain(this.isStarting()) ?? nothing) };
   }
 
-  /** The agent's own hook reports its state. Fails not_running. */
-  report({ state, message, sessionId }: MessageOf<AgentStateProtocol, 'reportState'>): AgentStatus {
-    const { context, name, session } = this.options;
+  /** The agent's own hook reports its state. Resolves when the report is kept. Fails not_running. */
+  async report(message: MessageOf<AgentStateProtocol, 'reportState'>): Promise<AgentStatus> {
+    const { context, effects, name, session } = this.options;
     if (!this.evidence) throw fail('not_running', `${name} has no process, so it has no state to report`);
-    this.evidence.onHook({ state, message, at: context.clock.now() });
-    if (sessionId !== null) session.learnSoon(sessionId);
-    this.note(this.evidence.run);
+    const { run } = this.evidence;
+    this.evidence.onHook({ state: message.state, message: message.message, at: context.clock.now() });
+    if (message.sessionId !== null) session.learnSoon(message.sessionId);
     this.decide();
+    const passed = this.passed();
+    if (passed) await effects.questions.note(run, passed);
     return this.shown();
   }
 
@@ -233,9 +235,14 @@ export class AgentState {
   }
 
   private note(run: LiveRun): void {
-    const { effects, life } = this.options;
-    const { phase } = life.snapshot().state;
-    if (phase === 'checking' || phase === 'running') effects.note(run, { passed: phase === 'running' });
+    const passed = this.passed();
+    if (passed) this.options.effects.note(run, passed);
+  }
+
+  /** Whether the run has passed its ready-check; null: it is in no phase in which the host may be told. */
+  private passed(): { passed: boolean } | null {
+    const { phase } = this.options.life.snapshot().state;
+    return phase === 'checking' || phase === 'running' ? { passed: phase === 'running' } : null;
   }
 
   private publish(): void {
@@ -286,9 +293,9 @@ export class AgentState {
 }
 
 /** The messages of an agent's state. */
-export const agentStateHandlers = (agent: AgentState): Handlers<AgentStateProtocol> => ({
+export const agentStateHandlers = (context: Context, agent: AgentState): Handlers<AgentStateProtocol> => ({
   agentStatus: () => agent.status(),
   agentExplanation: () => agent.explain(),
-  reportState: (message) => agent.report(message),
+  reportState: (message) => context.replyLater(agent.report(message)),
   terminalMoved: (message) => agent.onMoved(message),
 });

@@ -1,7 +1,8 @@
 // The requests of a service to the process host about its run.
-import type { ExecReport, HostProtocol, LedgerRun, Notice } from '../../protocol/host.ts';
+import type { ExecReport, HostProtocol, LedgerRun, Notice, RunMetadata } from '../../protocol/host.ts';
 import { type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
+import type { LiveRun } from './run.ts';
 
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
@@ -24,6 +25,13 @@ export class HostQuestions {
   notified(run: string, what: Notice, timeoutMs: number): Promise<ReplyOf<HostProtocol, 'notified'>> {
     const deadlineMs = timeoutMs + SERVICE.hostAskTimeoutMs;
     return this.host.ask('notified', { run, what, timeoutMs }, { deadlineMs });
+  }
+
+  /** Like `ServiceEffects.note`. Resolves when the host has it, whatever happens to this daemon. */
+  async note({ id, metadata }: LiveRun, changes: Partial<RunMetadata>): Promise<void> {
+    const memo = { ...metadata, ...changes };
+    const deadlineMs = SERVICE.hostAskTimeoutMs;
+    await this.host.ask('note', { service: this.name, run: id, memo }, { deadlineMs });
   }
 
   /** Sends a signal to the process group of a run. */

@@ -376,7 +376,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
-      ...agentStateHandlers(service.agent),
+      ...agentStateHandlers(context, service.agent),
     };
   },
   { drainMs: 1_000 },

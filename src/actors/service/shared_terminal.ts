@@ -28,12 +28,11 @@ const RESET_SEQUENCE = Buffer.from('\x1bc');
 const UNDRAWN = Buffer.from('[berth: earlier output took too long to draw and is not shown]\r\n');
 
 /**
- * Draws screens. `prepare` is called when the job's turn comes. Fails `deadline` or `crashed` when drawing
- * takes too much time or memory.
+ * Draws screens. `prepare` is called when the job's turn comes. Resolves with null when drawing takes longer
+ * than its time limit allows. Fails `deadline` or `crashed` when it takes too much time or memory.
  */
 export interface ScreenJobs {
-  draw(prepare: () => ScreenTask): Promise<DrawnScreen>;
-  /** null: it takes too long. */
+  draw(prepare: () => ScreenTask): Promise<DrawnScreen | null>;
   read(prepare: () => ReadScreenTask): Promise<ScreenReading | null>;
 }
 
@@ -309,13 +308,14 @@ export class SharedTerminal {
     };
     if (!this.isDrawable()) return undrawn();
     try {
-      const { screen, drawnBytes } = await screens.draw(() => {
+      const drawn = await screens.draw(() => {
         output = this.replay();
         return this.taskFor(output);
       });
-      if (!screen) return undrawn();
-      const position = output.end - (output.bytes.length - drawnBytes);
-      return { bytes: screen, position, isWhole: output.isWhole };
+      if (!drawn) this.skipUpTo(output.end);
+      if (!drawn?.screen) return undrawn();
+      const position = output.end - (output.bytes.length - drawn.drawnBytes);
+      return { bytes: drawn.screen, position, isWhole: output.isWhole };
     } catch (error) {
       if (!isFailure(error)) throw error;
       this.skipUpTo(output.end);
@@ -352,8 +352,10 @@ export class SharedTerminal {
     this.modes.note(bytes, end);
     const start = end - bytes.length;
     const modes = this.modes.before(start);
-    const limits = { maxBytes: this.share(), budgetMs: AGENT.drawBudgetMs };
-    return { ...this.sizes.between(start, end), modes, bytes, ...limits };
+    const sizes = this.sizes.between(start, end);
+    // Output before a change of size cannot be left over: a viewer would show it at the later size.
+    const budgetMs = sizes.resizes.length > 0 ? AGENT.readBudgetMs : AGENT.drawBudgetMs;
+    return { ...sizes, modes, bytes, maxBytes: this.share(), budgetMs };
   }
 
   /**

@@ -32,10 +32,8 @@ interface Drawn {
   reading: StateReading;
   /** Epoch milliseconds. */
   at: number;
-  /** Logical offset up to which it shows the output, and its size. */
+  /** Logical offset up to which it shows the output. */
   end: number;
-  cols: number;
-  rows: number;
 }
 
 export class StateScreen {
@@ -83,17 +81,16 @@ export class StateScreen {
   /** Resolves with the milliseconds it took. Fails when drawing takes too long, or the run is over. */
   private async read(rules: RuleSet): Promise<number> {
     const { beside, context, output, screens, skip } = this.options;
-    let drawn = { at: 0, end: 0, cols: 0, rows: 0 };
+    let drawn = { at: 0, end: 0 };
     const read = screens.read(() => {
       const last = this.drawn;
       const snapshot = last?.reading.snapshot ?? null;
       let shown = output(last && snapshot ? last.end : null);
       // The snapshot does not fit a terminal of another size.
-      const isSame = shown.cols === last?.cols && shown.rows === last.rows;
+      const isSame = shown.cols === last?.reading.cols && shown.rows === last.reading.rows;
       if (snapshot && !isSame) shown = output(null);
       const { bytes, cols, end, modes, resizes, rows } = shown;
-      const size = resizes.at(-1) ?? { cols, rows };
-      drawn = { at: context.clock.now(), end, cols: size.cols, rows: size.rows };
+      drawn = { at: context.clock.now(), end };
       return {
         ...{
           cols,

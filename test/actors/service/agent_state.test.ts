@@ -206,3 +206,23 @@ it('an agent is blocked by its screen or its hook, with the reason', async () =>
   const refused = ref.ask('reportState', { state: 'idle', message: null, sessionId: null });
   await expect(refused).rejects.toMatchObject({ code: 'not_running' });
 });
+
+it('a report of its hook is answered once the host keeps it', async () => {
+  const { agent: ref, world } = await agent();
+  await running(world);
+  let answer = (): void => {};
+  world.host.noting = new Promise((resolve) => {
+    answer = resolve;
+  });
+  let isAnswered = false;
+  const reported = ref.ask('reportState', { state: 'idle', message: null, sessionId: null }).then((told) => {
+    isAnswered = true;
+    return told;
+  });
+  await eventually(() => world.host.row?.memo.hook?.state === 'idle');
+  // Later messages of the agent are answered: it could have answered this one as well.
+  await ref.ask('agentStatus', {});
+  expect(isAnswered).toBe(false);
+  answer();
+  expect(await reported).toMatchObject({ state: 'idle' });
+});

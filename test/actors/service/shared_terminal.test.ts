@@ -312,6 +312,32 @@ describe('a viewer', () => {
     expect(defects).toEqual([]);
   });
 
+  it('gets no output at a size that is not its own, however long it takes to draw', async () => {
+    const clock = virtualClock();
+    const budgets: number[] = [];
+    const { terminal, print, of, output } = stage(40, 6, 0, {
+      clock,
+      screens: {
+        ...screensHere,
+        draw: async (prepare) => {
+          const task = prepare();
+          budgets.push(task.budgetMs);
+          return drawScreen({ ...task, budgetMs: -1 });
+        },
+      },
+    });
+    await print('line\r\n'.repeat(1_000));
+    terminal.attach('one');
+    await eventually(() => output('one').toString().endsWith('line\r\n'.repeat(1_000)));
+    terminal.resize(40, 12);
+    terminal.attach('two');
+    await eventually(() => of('two', 'output').length > 0);
+    await print('later\r\n');
+    await eventually(() => output('two').toString().endsWith('later\r\n'));
+    expect(output('two').toString()).toMatch(/^\x1bc\[berth: .*not shown\]\r\nlater\r\n$/);
+    expect(budgets).toEqual([AGENT.drawBudgetMs, AGENT.readBudgetMs]);
+  });
+
   it('is told that its screen takes too long instead of getting half of it', async () => {
     const { terminal, print } = stage(40, 6, 0, {
       screens: { ...screensHere, read: async (prepare) => readScreen({ ...prepare(), budgetMs: -1 }) },

@@ -7,11 +7,16 @@ import type { Context } from '../../../src/runtime/actor.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { eventually } from '../../kit/eventually.ts';
 
-it('the state screen draws later what one drawing had no time for', async () => {
+it.each([
+  ['of one size', 0],
+  ['of a terminal that was resized', 1],
+])('the state screen draws later what one drawing %s had no time for', async (_of, changes) => {
   const log = Buffer.from(Array.from({ length: 300 }, (_, index) => `line ${index} of the log\r\n`).join(''));
   const drawings = new StateDrawings(systemClock);
   let budgetMs = -1;
   let drawn = 0;
+  const asked: (number | null)[] = [];
+  const resizes = [{ at: log.length, cols: 40, rows: 5 }].slice(0, changes);
   const screen = new StateScreen({
     // The part of a context that it uses.
     context: {
@@ -28,10 +33,13 @@ it('the state screen draws later what one drawing had no time for', async () => 
       },
     },
     agentType: null,
-    output: (from) => ({
-      ...{ cols: 40, rows: 6, resizes: [], modes: new Uint8Array() },
-      ...{ bytes: log.subarray(from ?? 0), end: log.length },
-    }),
+    output: (from) => {
+      asked.push(from);
+      return {
+        ...{ cols: 40, rows: 6, resizes, modes: new Uint8Array() },
+        ...{ bytes: log.subarray(from ?? 0), end: log.length },
+      };
+    },
     skip: () => expect.fail('nothing is skipped'),
     beside: () => ({ title: '', notification: '' }),
     onRead: () => {
@@ -42,6 +50,8 @@ it('the state screen draws later what one drawing had no time for', async () => 
   await eventually(() => drawn === 2);
   const shown = Buffer.from(screen.drawn?.reading.snapshot ?? []).toString();
   const seen = [...shown.matchAll(/line (\d+)/g)].map(([, index]) => Number(index));
-  expect(seen).toEqual([295, 296, 297, 298, 299]);
+  expect(seen.slice(-4)).toEqual([296, 297, 298, 299]);
+  // The second drawing goes on from the first, and does not begin anew.
+  expect(asked).toEqual([null, 0]);
   screen.end();
 });

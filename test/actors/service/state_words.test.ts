@@ -16,7 +16,7 @@ function drawn(state: ReportedState | null, agoMs = 100): StateFacts['drawn'] {
     question: [],
     isBlank: false,
     snapshot: null,
-    ...{ undrawnBytes: 0, isCut: false },
+    ...{ cols: 80, rows: 24, undrawnBytes: 0, isCut: false },
     title: '',
     ms: 1,
   };
