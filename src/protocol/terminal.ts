@@ -47,6 +47,9 @@ export type ViewerMode = 'shared' | 'write' | 'observe';
 /** The close code for a viewer whose place another one has taken. */
 export const TAKEN_OVER_CODE = 4001;
 
+/** How viewers are closed when `auth.token` changes. They may attach again with the new one. */
+export const TOKEN_CHANGED = { code: 1008, reason: 'the token has changed' } as const;
+
 /**
  * The number of bytes that each of `viewers` viewers may leave unacknowledged, and of input that its program
  * has not read yet: docs/reference.md "Attach".

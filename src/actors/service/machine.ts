@@ -175,15 +175,20 @@ const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, ask
   const isKept = machine.isClosed || end.status === 'completed';
   if (phase === 'idle') await life.lastEnd.forgoRelaunch();
   // Only a client's stop turns a crash into `stopped`.
-  if (phase === 'idle') await life.lastEnd.settle(end, isKept ? end.status : 'stopped');
+  if (phase === 'idle') await life.lastEnd.settle(end.run, isKept ? end.status : 'stopped');
   return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
 };
 /** A stop while an end is being stored. If that end is a stop's, it gets the same answer. */
 const stopEnded: Cell<'ended', 'stop'> = async (machine, state, graceMs) => {
-  const recorded = machine.life.record(state).then(() => true);
-  const isRecorded = await tolerateFailure(recorded, () => false);
-  delete state.end.relaunch;
-  if (isRecorded) await machine.life.lastEnd.forgoRelaunch();
+  // A write under way still contains the relaunch, so the end is written again.
+  const recorded = machine.life.record(state).then(() => machine.life.lastEnd.forgoRelaunch());
+  const isRecorded = await tolerateFailure(
+    recorded.then(() => true),
+    () => {
+      delete state.end.relaunch;
+      return false;
+    },
+  );
   if (state.how.stop) return state.how.stop.answer;
   return isRecorded ? machine.stop(graceMs) : acceptEnd(machine, state, graceMs);
 };

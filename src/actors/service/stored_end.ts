@@ -18,9 +18,10 @@ export class StoredEnd {
     this.value = effects.lastEnd();
   }
 
-  /** Records that nothing is left of the run of `end`, which has `status` from now on. */
-  async settle(end: LastEnd, status: LastEnd['status']): Promise<void> {
-    if (this.value?.run !== end.run || (end.whole && end.status === status)) return;
+  /** Records that nothing is left of `run`, whose end has `status` from now on. */
+  async settle(run: string, status: LastEnd['status']): Promise<void> {
+    const end = this.value;
+    if (end?.run !== run || (end.whole && end.status === status)) return;
     await this.replace({ ...end, status, whole: true });
   }
 

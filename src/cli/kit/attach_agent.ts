@@ -4,7 +4,7 @@ import type { AttachOptions, TerminalEnd, TerminalSession } from '../../client/a
 import type { Client } from '../../client/create_client.ts';
 import { isBerthError, isRetryable } from '../../client/errors.ts';
 import { howEnded } from '../../presentation/format.ts';
-import { TAKEN_OVER_CODE } from '../../protocol/terminal.ts';
+import { TAKEN_OVER_CODE, TOKEN_CHANGED } from '../../protocol/terminal.ts';
 import type { CommandContext } from './context.ts';
 import { DEFAULT_DETACH_KEYS, type DetachKeys, DetachMatcher } from './detach_keys.ts';
 import { stdout, terminalSize } from './standard_streams.ts';
@@ -45,6 +45,10 @@ const DETACHED: TerminalEnd = { exit: null, code: 1000, reason: '' };
 /** Close codes of a connection that the daemon has lost or restarts: docs/reference.md "Attach". */
 const LOST_CODES: readonly number[] = [1006, 1012];
 
+/** Whether attaching again can go on where the connection ended. */
+const isLostConnection = ({ exit, code, reason }: TerminalEnd): boolean =>
+  !exit && (LOST_CODES.includes(code) || (code === TOKEN_CHANGED.code && reason === TOKEN_CHANGED.reason));
+
 /** Pause before each attempt to attach again. */
 const RETRY_MS = 500;
 
@@ -63,7 +67,7 @@ export async function attachAgent(
   for (let isLost = false; ; ) {
     const end = await attachOnce(context, client, called, { ...viewing, detachKeys, isLost });
     if (end === 'stopped') await stopUntilContinued(process.pid);
-    else if (end.exit || !LOST_CODES.includes(end.code)) return end;
+    else if (!isLostConnection(end)) return end;
     else {
       isLost = true;
       context.out.note(`The connection to ${called} is lost; attaching again. ${detachKeys.text} leaves.`);

@@ -6,6 +6,7 @@ import {
   TAKEN_OVER_CODE,
   type TerminalProtocol,
   type TerminalViewersProtocol,
+  TOKEN_CHANGED,
   viewerShare,
 } from '../../protocol/terminal.ts';
 import { type Clock, type Handlers, type MessageOf, type Ref, tolerateFailure } from '../../runtime/actor.ts';
@@ -168,8 +169,7 @@ export class TerminalSockets {
 
   /** Ends every session. Nothing more passes, whenever clients close their sockets. */
   cut(): void {
-    for (const { socket } of this.viewers.values())
-      socket.close(CLOSE_CODES.refused, 'the token has changed');
+    for (const { socket } of this.viewers.values()) socket.close(TOKEN_CHANGED.code, TOKEN_CHANGED.reason);
     this.viewers.clear();
   }
 

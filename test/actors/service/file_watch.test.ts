@@ -278,6 +278,44 @@ describe('a service that watches files', () => {
     expect(world.host.notes.at(-1)?.memo.relaunch).toBe(false);
   });
 
+  it.each([
+    ['is being written', 'start_failed'],
+    ['waits for room on the disk', 'storage_full'],
+  ])('stays down when it is stopped while the end of a restart %s', async (_what, code) => {
+    const { world } = await watching();
+    await start(world);
+    let written = (): void => {};
+    if (code === 'storage_full') world.broken.events = fail('storage_full', 'no space');
+    else
+      world.store.busy = new Promise((resolve) => {
+        written = resolve;
+      });
+    const restarted = world.ref.ask('restart', { timeoutMs: null, graceMs: null });
+    const refused = expect(restarted).rejects.toMatchObject({ code });
+    await quiet();
+    const stopped = world.ref.ask('stop', { graceMs: null });
+    await quiet();
+    world.broken.events = null;
+    written();
+    expect(await stopped).toMatchObject({ status: 'stopped' });
+    await refused;
+    await world.advance(10_000);
+    expect(world.host.made).toHaveLength(1);
+    expect(world.kept()).toMatchObject({ status: 'stopped' });
+    expect(world.kept()).not.toHaveProperty('relaunch');
+  });
+
+  it('stays down when it is stopped before a restart that an earlier daemon owes', async () => {
+    const run = '00000000000000aa';
+    const at = BOOTED_AT + 1;
+    const end = { run, status: 'stopped', exitCode: 0, signal: null, exitUnknown: false, at } as const;
+    const { world } = await watching({ end: { ...end, relaunch: true } });
+    expect(await world.ref.ask('stop', { graceMs: null })).toMatchObject({ status: 'stopped' });
+    await world.advance(1_000);
+    expect(world.host.made).toEqual([]);
+    expect(world.kept()).toEqual({ ...end, whole: true });
+  });
+
   it('requests a new watch for other files, and after a loss of the watcher', async () => {
     const { asked, world } = await watching();
     await start(world);

@@ -402,6 +402,26 @@ it('berth agent attach attaches again by itself after kill -9 of the daemon', as
   expect(await screen.ended).toMatchObject({ exitCode: 4 });
 });
 
+it('berth agent attach attaches again by itself after a change of auth.token', async () => {
+  const config = (token: string): string => `[auth]\ntoken = "${token}"\n`;
+  const [old, changed] = ['an-old-token-of-berth', 'a-new-token-of-berth'];
+  const daemon = await daemonOf({ config: config(old) });
+  const { stateDir, configFile } = daemon;
+  const cmd = 'stty -echo; while read -r line; do echo "[$line]"; [ "$line" != bye ] || exit 4; done';
+  const headers = { authorization: `Bearer ${old}` };
+  await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd, cwd: newFolder() }, headers);
+  const call = [process.execPath, BIN, 'agent', 'attach', 'bot', '--state-dir', stateDir];
+  const screen = openTerminal([...call, '--config', configFile]);
+  screen.type('first\r');
+  await screen.until(/^\[first\]$/);
+  writeFileSync(configFile, readFileSync(configFile, 'utf8').replace(old, changed));
+  daemon.signal('SIGHUP');
+  await screen.until(/The connection to bot is lost; attaching again/);
+  await screen.until(/^\[first\]$/);
+  screen.type('bye\r');
+  expect(await screen.ended).toMatchObject({ exitCode: 4 });
+});
+
 it('berth agent attach restores the terminal when it gets SIGHUP', async () => {
   const daemon = await withServices();
   await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'printf ready; exec sleep 1000' });
