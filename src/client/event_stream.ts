@@ -32,11 +32,32 @@ const MIN_RETRY_MS = 10;
 const MAX_RETRY_MS = 30_000;
 /** Silence after which the connection counts as dead: the daemon sends a comment at least every 15 s. */
 const IDLE_TIMEOUT_MS = 45_000;
+/** The comment with the id from which a stream resumes that has had no frame yet. */
+const START_ID = /^id (\S+)$/;
 /** A larger frame cannot come from the daemon. */
 const MAX_FRAME_CHARS = 4 * 1024 * 1024;
 
 const toStreamError = (error: unknown): BerthError =>
   isBerthError(error) ? error : new BerthError('closed', 'the stream was cut off', {}, { cause: error });
+
+/** Where the next connection resumes, and the pause before it. */
+interface StreamPlace {
+  id: string | null;
+  retryMs: number;
+}
+
+/** A parser of one connection, which adds its frames to `ready`. */
+const frameParser = (place: StreamPlace, ready: SseFrame[]) =>
+  createParser({
+    maxBufferSize: MAX_FRAME_CHARS,
+    onRetry: (ms) => {
+      place.retryMs = Math.min(Math.max(ms, MIN_RETRY_MS), MAX_RETRY_MS);
+    },
+    onComment: (comment) => {
+      place.id ??= START_ID.exec(comment)?.[1] ?? null;
+    },
+    onEvent: ({ id, event, data }) => ready.push({ id: id ?? null, event: event ?? 'message', data }),
+  });
 
 /**
  * The frames of one stream, over any number of connections. `open` makes a connection; `lastId` is the id of
@@ -49,16 +70,15 @@ export async function* sseFrames(
   options: StreamOptions = {},
 ): AsyncGenerator<SseFrame, void, undefined> {
   const outer = options.signal ?? new AbortController().signal;
-  let retryMs = FIRST_RETRY_MS;
   let wasOpen = false;
-  let id = lastId;
+  const place: StreamPlace = { id: lastId, retryMs: FIRST_RETRY_MS };
   while (!outer.aborted) {
     const connection = new AbortController();
     const end = (): void => connection.abort(outer.reason);
     outer.addEventListener('abort', end);
     let silence = setTimeout(end, IDLE_TIMEOUT_MS);
     try {
-      const answer = await open(id, connection.signal);
+      const answer = await open(place.id, connection.signal);
       if (answer.status !== 200)
         throw errorFromAnswer(answer.status, answer.header('retry-after'), await answer.text());
       if (!answer.header('content-type')?.startsWith('text/event-stream'))
@@ -69,19 +89,13 @@ export async function* sseFrames(
       wasOpen = true;
       options.onState?.({ open: true });
       const ready: SseFrame[] = [];
-      const parser = createParser({
-        maxBufferSize: MAX_FRAME_CHARS,
-        onRetry: (ms) => {
-          retryMs = Math.min(Math.max(ms, MIN_RETRY_MS), MAX_RETRY_MS);
-        },
-        onEvent: ({ id: of, event, data }) => ready.push({ id: of ?? null, event: event ?? 'message', data }),
-      });
+      const parser = frameParser(place, ready);
       for await (const chunk of answer.chunks()) {
         // Not while the consumer handles frames: a slow consumer does not mean a dead connection.
         clearTimeout(silence);
         parser.feed(chunk);
         for (const frame of ready.splice(0)) {
-          id = frame.id ?? id;
+          place.id = frame.id ?? place.id;
           yield frame;
         }
         silence = setTimeout(end, IDLE_TIMEOUT_MS);
@@ -93,12 +107,12 @@ export async function* sseFrames(
       const waits = wasOpen || options.reconnect === 'always';
       const isHopeless = !isRetryable(why) || (!waits && why.status === 0);
       if (options.reconnect === false || isHopeless) throw why;
-      options.onState?.({ open: false, error: why, retryMs });
+      options.onState?.({ open: false, error: why, retryMs: place.retryMs });
     } finally {
       clearTimeout(silence);
       outer.removeEventListener('abort', end);
       connection.abort();
     }
-    await delay(retryMs, outer);
+    await delay(place.retryMs, outer);
   }
 }

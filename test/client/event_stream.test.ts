@@ -5,6 +5,7 @@ import { createClient } from '../../src/client/create_client.ts';
 import { createFetchTransport } from '../../src/client/fetch_transport.ts';
 import { nodeTransport } from '../../src/client/node_transport.ts';
 import type { DaemonEvent } from '../../src/client/records.ts';
+import { eventually } from '../kit/eventually.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { json, serve } from '../kit/recording_server.ts';
 
@@ -179,6 +180,20 @@ describe.each([
     expect(await events.next()).toMatchObject({ done: false });
     await expect(events.next()).rejects.toMatchObject({ code: 'closed' });
     expect(fake.asked).toHaveLength(1);
+  });
+
+  it('resumes from the start of a stream in which it has received nothing', async () => {
+    const fake = await serve((_asked, response, count) => {
+      open(response, 'retry: 1\n\n: id 6\n\n: id x y\n\n', ...(count < 3 ? [] : [crashed(9)]));
+      if (count < 4) response.end();
+    });
+    const events = createClient(transport, { url: fake.url }).events();
+    await events.next();
+    const next = events.next();
+    await eventually(() => fake.asked.length === 4);
+    expect(fake.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, '6', '6', '9']);
+    expect(await next).toMatchObject({ value: { id: 9 } });
+    await events.return(undefined);
   });
 
   it('asks for past lines until it has received one, then resumes after the last line', async () => {

@@ -1,12 +1,16 @@
 // docs/reference.md "Logs of many services": a thousand lines a second of fifty services, followed at once by a
-// client and by the command line. `BERTH_LOG_LINES` is how many lines each prints, at twenty a second.
+// client and by the command line. `BERTH_LOG_LINES` is how many lines each prints, at twenty a second. And
+// followers that have had nothing yet when the daemon is killed.
 import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, it } from 'vitest';
 import { connect } from '../../src/client/index.ts';
 import { cleanEnv } from '../cli/berth_process.ts';
 import { BIN } from '../kit/built_program.ts';
-import { newFolder, startDaemon } from '../kit/daemon.ts';
+import { eventually, isAlive, newFolder, startDaemon } from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
 
 const SERVICES = 50;
 const LINES = Number(process.env['BERTH_LOG_LINES'] ?? 10);
@@ -56,4 +60,37 @@ it('a followed log loses no line of fifty services that print at once, and shows
   await daemon.request('POST', '/v1/groups/many/start');
   await followed;
   expect([client.wrong(), commandLine.wrong()]).toEqual([[], []]);
+});
+
+it('a follower that has had nothing yet gets what happens while no daemon runs', async () => {
+  const config = `port = ${freePort()}\n`;
+  const daemon = await startDaemon({ config });
+  const sign = join(newFolder(), 'sign');
+  const cmd = `until [ -e ${sign} ]; do sleep 0.02; done; echo the line; sleep 0.1; exit 3`;
+  await daemon.request('POST', '/v1/services', { name: 'web', port: null, cmd });
+  const { body } = await daemon.request('POST', '/v1/services/web/start');
+  const env = cleanEnv(newFolder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const calls = [
+    ['logs', '-f', '-n', '0', 'web'],
+    ['logs', '-f', '-A', '-n', '0', '--grep', 'the line'],
+    ['events', '-A', 'web', '--type', 'service.crashed'],
+  ];
+  const followers = calls.map((call) => spawn(process.execPath, [BIN, ...call], { env }));
+  const shown = followers.map(() => '');
+  for (const [index, { stdout, stderr }] of followers.entries())
+    for (const output of [stdout, stderr]) output.on('data', (text) => (shown[index] += String(text)));
+  // Each of them is attached.
+  const metrics = async (): Promise<string> =>
+    (await fetch(`http://127.0.0.1:${daemon.port}/metrics`)).text();
+  await eventually(async () => (await metrics()).includes(`\nberth_open_streams ${calls.length}\n`));
+  daemon.signal('SIGKILL');
+  await daemon.exited;
+  writeFileSync(sign, '');
+  await eventually(() => !isAlive(body.pid));
+  await startDaemon({ config, stateDir: daemon.stateDir });
+  await eventually(
+    () => shown.every((text, index) => text.includes(index < 2 ? 'the line' : 'crashed')),
+    () => shown,
+  );
+  for (const follower of followers) follower.kill('SIGINT');
 });

@@ -26,6 +26,7 @@ function streamFilter(
   const matches = cloudEventMatcher(filter);
   return {
     key: JSON.stringify([filter, viewer?.key]),
+    hidesIds: viewer !== null,
     matches: ({ data }) => matches(data) && (!viewer || viewer.sees(JSON.parse(data))),
     detailOf: null,
   };

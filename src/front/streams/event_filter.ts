@@ -30,6 +30,7 @@ export function eventFilter({ types, names, detail, reach }: EventSelection): St
       (wantedTypes === null || wantedTypes.has(event.type)) &&
       (wantedNames === null || wantedNames.has(event.name)) &&
       (reach === null || reach.hasEvent(event)),
+    hidesIds: reach !== null,
     detailOf: detail ? detailedData : null,
   };
 }

@@ -6,6 +6,7 @@ import { EventRing } from '../../protocol/event_ring.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { EVENTS } from '../../settings/limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
+import { streamHead } from './stream_head.ts';
 
 /** An event that is streamed. */
 export interface StreamedEvent {
@@ -20,6 +21,8 @@ export interface StreamFilter<R extends StreamedEvent> {
   /** Equal for filters that want the same. */
   readonly key: string;
   matches(record: R): boolean;
+  /** Whether the subscriber may learn only the ids of its own events, as ids tell how many there are. */
+  readonly hidesIds: boolean;
   /** Formats the data with additional fields; null: as stored. */
   readonly detailOf: ((record: R) => string) | null;
 }
@@ -42,7 +45,6 @@ interface FilterChannel<R extends StreamedEvent> {
 /** Timers cannot resolve shorter pauses. */
 const MIN_FLUSH_PAUSE_MS = 1;
 
-const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
 /** A comment, which clients ignore anywhere in the stream. */
 export const KEEP_ALIVE_COMMENT = Buffer.from(':\n\n');
 
@@ -128,7 +130,9 @@ export class EventHub<R extends StreamedEvent> {
     this.flush();
     const { key } = filter;
     const channel = this.channels.get(key) ?? { filter, streams: new Set() };
-    stream.write(Buffer.concat([RETRY_FRAME, ...(after === '' ? [] : this.replay(channel, after))]));
+    const isNew = after === '';
+    const head = streamHead(isNew && !filter.hidesIds ? String(this.lastId) : null);
+    stream.write(Buffer.concat([head, ...(isNew ? [] : this.replay(channel, after))]));
     channel.streams.add(stream);
     this.channels.set(key, channel);
     stream.onClose = () => {

@@ -2,7 +2,6 @@
 // client has taken the bytes sent so far. So a slow client costs nothing and misses nothing.
 import { fail } from '../../protocol/errors.ts';
 import { isFailure } from '../../runtime/actor.ts';
-import { EVENTS } from '../../settings/limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
 import { FairQueue } from './fair_queue.ts';
 import {
@@ -13,9 +12,9 @@ import {
   LogStepCache,
   positionAt,
 } from './log_steps.ts';
+import { streamHead } from './stream_head.ts';
 
 const OFFSET = /^[0-9]{1,15}$/;
-const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
 
 /** One client. */
 class LogFollower {
@@ -125,7 +124,8 @@ export class LogStreams {
     await service.ask('follow', { on: true });
     const leave = (): void => service.tell('follow', { on: false });
     const { lines, stream: output } = query;
-    const offset = OFFSET.test(lastEventId)
+    const isResumed = OFFSET.test(lastEventId);
+    const offset = isResumed
       ? Number(lastEventId)
       : await this.steps
           .limited(() => service.ask('tailStart', { lines, stream: output }))
@@ -149,7 +149,7 @@ export class LogStreams {
       // A message to a removed service would start its actor again.
       if (!group.isRemoved) leave();
     };
-    stream.write(RETRY_FRAME);
+    stream.write(streamHead(isResumed ? null : String(offset)));
     follower.wake();
   }
 

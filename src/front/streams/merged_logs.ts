@@ -6,11 +6,11 @@ import { fail } from '../../protocol/errors.ts';
 import type { LogFilterSpec, LogJobs, LogReadAnswer, LogReadTask } from '../../protocol/logs.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { isFailure } from '../../runtime/actor.ts';
-import { EVENTS, LOGS } from '../../settings/limits.ts';
+import { LOGS } from '../../settings/limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
 import { FairQueue } from './fair_queue.ts';
+import { streamHead } from './stream_head.ts';
 
-const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
 const END_FRAME = Buffer.from('event: end\ndata: {}\n\n');
 
 export interface MergedLogsOptions {
@@ -64,7 +64,7 @@ class MergedFollower {
     this.logs = logs;
     this.stream = stream;
     this.grown = new Set(logs.keys());
-    stream.write(RETRY_FRAME);
+    stream.write(streamHead(request.cursor ? null : placesCursor(logs)));
     stream.onDrain = () => this.read();
   }
 

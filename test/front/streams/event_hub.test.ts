@@ -65,11 +65,11 @@ describe('a new subscriber', () => {
   it('gets the delay before a reconnect, and no past events', async () => {
     hub.add([eventRecord(1)]);
     const reader = subscribe();
-    expect(reader.text).toBe('retry: 1000\n\n');
+    expect(reader.text).toBe('retry: 1000\n\n: id 1\n\n');
     hub.add([eventRecord(2)]);
     await settle();
     expect(reader.text).toBe(
-      'retry: 1000\n\nid: 2\nevent: service.started\ndata: {"name":"web","pid":2,"url":"http://localhost:3000"}\n\n',
+      'retry: 1000\n\n: id 1\n\nid: 2\nevent: service.started\ndata: {"name":"web","pid":2,"url":"http://localhost:3000"}\n\n',
     );
   });
 
