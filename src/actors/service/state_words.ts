@@ -59,9 +59,10 @@ const isDrawnSince = ({ drawn }: StateFacts, time: number | null): boolean =>
 
 /** Whether someone has typed since the question reported at `at`, and the screen now shows something else. */
 function isAnswered(facts: StateFacts, at: number): boolean {
-  const { drawn, typedAt } = facts;
-  const shown = drawn?.reading.screen?.state;
-  return (typedAt ?? 0) > at && isDrawnSince(facts, typedAt) && shown !== undefined && shown !== 'blocked';
+  const { drawn, hasRecordedRules, typedAt } = facts;
+  // Where the rules know the prompt, a screen that they do not know may still show the question.
+  const shown = drawn?.reading.screen?.state ?? (hasRecordedRules ? 'blocked' : 'unknown');
+  return (typedAt ?? 0) > at && isDrawnSince(facts, typedAt) && shown !== 'blocked';
 }
 
 /**

@@ -50,7 +50,10 @@ it('the state of a hook ends when what it reported has ended', () => {
   );
   expect(decide({ hook: asked, typedAt: NOW - 3_000, drawn: drawn('working', 4_000) })).toBe('blocked hook');
   expect(decide({ hook: asked, typedAt: NOW - 6_000, drawn: drawn('working', 2_000) })).toBe('blocked hook');
-  expect(decide({ hook: asked, typedAt: NOW - 3_000, drawn: drawn(null, 2_000) })).toBe('blocked hook');
+  const unknown = { hook: asked, typedAt: NOW - 3_000, drawn: drawn(null, 2_000) };
+  expect(decide({ ...unknown, hasRecordedRules: true })).toBe('blocked hook');
+  expect(decide(unknown)).toBe('idle output');
+  expect(decide({ ...unknown, drawn: drawn(null, 4_000) })).toBe('blocked hook');
   const works = hook('working', 9_000);
   expect(decide({ hook: works, drawn: drawn('idle', 4_000) }, 4_000)).toBe('idle screen');
   expect(decide({ hook: works, drawn: drawn('idle', 1_000) }, 1_000)).toBe('working hook');
