@@ -14,6 +14,7 @@ import { liveRun } from './state.ts';
 
 /** Temporary failures of the disk and the process host, after which the reaction is tried again. */
 const PASSING: ReadonlySet<string> = new Set(['storage_full', 'daemon_busy', 'gone', 'crashed', 'deadline']);
+const FULL_DISK: ReadonlySet<string> = new Set(['storage_full']);
 const RETRY_MS = 1_000;
 
 const CLIENTS_RESTART = { action: 'restart', cascade: false } as const;
@@ -158,10 +159,23 @@ export class FileWatch {
     if (!this.isExpected && !liveRun(this.options.life.snapshot().state)) return;
     this.isExpected = false;
     this.beforeRestart();
+    await this.repeated(PASSING, this.options.restart);
+  }
+
+  /**
+   * Makes a client's restart. The client learns how it fails; if the service has a process, a start that a
+   * full disk prevents is tried again.
+   */
+  clientsRestart<R>(restart: () => Promise<R>): Promise<R> {
+    return liveRun(this.options.life.snapshot().state) ? this.repeated(FULL_DISK, restart) : restart();
+  }
+
+  /** Makes a restart, whose start is tried again after one of these errors. */
+  private async repeated<R>(codes: ReadonlySet<string>, restart: () => Promise<R>): Promise<R> {
     try {
-      await this.options.restart();
+      return await restart();
     } catch (error) {
-      if (isFailure(error) && PASSING.has(error.code) && !this.isReleased) {
+      if (isFailure(error) && codes.has(error.code) && !this.isReleased) {
         this.isWanted = this.owesRestart = true;
         this.retryLater(error.code);
       }

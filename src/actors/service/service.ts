@@ -200,7 +200,7 @@ class SupervisedService implements SupervisedParts {
       this.door.forgoSleep();
       this.session.forgoSleep();
     }
-    return this.restarts.restart(message);
+    return this.files.clientsRestart(() => this.restarts.restart(message));
   }
 
   /** Stops the service and deletes its logs. The actor ends soon, unless the service is registered again. */

@@ -316,6 +316,23 @@ describe('a service that watches files', () => {
     expect(world.kept()).toEqual({ ...end, whole: true });
   });
 
+  it.each([
+    ['is started once there is room', false],
+    ['stays down when it is stopped meanwhile', true],
+  ])('a service whose restart a full disk prevents %s', async (_what, isStopped) => {
+    const { world } = await watching();
+    await start(world);
+    world.host.refusal = fail('storage_full', 'no space');
+    const restarted = world.ref.ask('restart', { timeoutMs: null, graceMs: null });
+    await expect(restarted).rejects.toMatchObject({ code: 'storage_full' });
+    await world.advance(3_000);
+    expect(world.state().status).toBe('stopped');
+    if (isStopped) await world.ref.ask('stop', { graceMs: null });
+    world.host.refusal = null;
+    await world.advance(3_000);
+    expect(world.state().status).toBe(isStopped ? 'stopped' : 'running');
+  });
+
   it('requests a new watch for other files, and after a loss of the watcher', async () => {
     const { asked, world } = await watching();
     await start(world);
