@@ -698,7 +698,7 @@ class Server implements Double {
       const message = 'the server rejected our request due to an error in our request';
       return [422, status(422, 'Invalid', message, { details: {} })];
     }
-    this.onAdmission?.(merged);
+    // As in a real API server, before admission: what a webhook sets counts as set by the client.
     if (merged.spec.replicas !== object.spec.replicas) {
       merged.metadata.managedFields = [
         ...object.metadata.managedFields,
@@ -710,6 +710,7 @@ class Server implements Double {
         },
       ];
     }
+    this.onAdmission?.(merged);
     const stored = this.store(kind, merged, 'MODIFIED');
     this.onPatched?.(kind, stored);
     return [200, stored];

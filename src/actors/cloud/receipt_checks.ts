@@ -1,12 +1,21 @@
 // What the receipts on a workload say about the last sleep and wake: docs/reference.md "Sleep", "Wake". Pure.
+import { FIELD_MANAGER } from '../../adapters/kube/parse_objects.ts';
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { SleepReceipt } from '../../protocol/receipts.ts';
 
-/** Whether its spec is still as the cluster stored it for the request with this receipt. */
-const isUnchangedSince = (
-  { uid, generation }: ObservedWorkload,
-  receipt: Pick<SleepReceipt, 'uid' | 'generation'>,
-): boolean => receipt.generation !== undefined && receipt.uid === uid && generation <= receipt.generation + 1;
+/**
+ * Whether its spec is still as the cluster stored it for the request with this receipt, or for the one to the
+ * workload as it was then. A webhook may have left the spec as it was before, and with it the generation, so
+ * the next change may have the same one.
+ */
+export const isUnchangedSince = (
+  { uid, generation, scaledBy }: ObservedWorkload,
+  before: Pick<SleepReceipt, 'uid' | 'generation'>,
+): boolean =>
+  before.generation !== undefined &&
+  before.uid === uid &&
+  generation <= before.generation + 1 &&
+  (scaledBy === null || scaledBy === FIELD_MANAGER);
 
 /** Whether the cluster changed the request to sleep, and it was not put back. */
 export const isAlteredSleep = (seen: ObservedWorkload): boolean =>

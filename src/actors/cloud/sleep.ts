@@ -12,7 +12,7 @@ import { fail } from '../../protocol/errors.ts';
 import type { SleepCause, SleepReceipt, WakeCause, WakeReceipt } from '../../protocol/receipts.ts';
 import { Failure, isFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
-import { intendedCount, isAlteredSleep, isSleptBy, isWokenBy } from './receipt_checks.ts';
+import { intendedCount, isAlteredSleep, isSleptBy, isUnchangedSince, isWokenBy } from './receipt_checks.ts';
 import { replicasText } from './workload_record.ts';
 
 /** The pod in which Berth runs. */
@@ -122,6 +122,9 @@ const scaleSteps = (fresh: CurrentWorkload, to: number): PatchStep[] => {
   return [...isNotCutOff, sameCount(fresh), { op: 'replace', path: '/spec/replicas', value: to }];
 };
 
+/** `isLost`: the last patch may have been made, but its answer was lost. */
+type Decide = (fresh: CurrentWorkload, isLost: boolean) => PatchStep[] | null | Promise<PatchStep[] | null>;
+
 /**
  * Reads the object, applies the patch from `decide`, and reads again after a conflict or a lost answer, until
  * `decide` returns null: the object is as desired. Resolves with the object. Throws workload_conflict, or the
@@ -130,12 +133,12 @@ const scaleSteps = (fresh: CurrentWorkload, to: number): PatchStep[] => {
 async function retryOnConflict(
   cluster: KubeCluster,
   target: WorkloadReference,
-  decide: (fresh: CurrentWorkload) => readonly PatchStep[] | null | Promise<readonly PatchStep[] | null>,
+  decide: Decide,
 ): Promise<ObservedWorkload> {
   let failure: unknown;
   for (let round = 0; round <= CLOUD.maxConflictRetries; round += 1) {
     const fresh = await readFresh(cluster, target);
-    const steps = await decide(fresh);
+    const steps = await decide(fresh, isUnknownOutcome(failure));
     if (steps === null) return fresh.seen;
     try {
       return await cluster.patchWorkload(target, [sameObject(fresh), ...steps]);
@@ -251,8 +254,12 @@ export async function putToSleep(
 ): Promise<ObservedWorkload> {
   /** What the last patch was for. */
   const tried: { from: CurrentWorkload | null } = { from: null };
-  const seen = await retryOnConflict(cluster, target, (fresh) => {
-    const { replicas } = fresh.seen;
+  const seen = await retryOnConflict(cluster, target, (fresh, isLost) => {
+    const { replicas, receipt: held } = fresh.seen;
+    const { from: sent } = tried;
+    // A webhook may have removed the receipt from a patch whose answer was lost.
+    const isStripped = isLost && replicas === 0 && held === null;
+    if (sent && isStripped && isUnchangedSince(fresh.seen, sent.seen)) return null;
     tried.from = null;
     if (replicas === 0 || isSleptBy(fresh.seen, operation) || !isStillWanted(fresh.seen)) return null;
     const reason = sleepRefusal(target, fresh, ownPod);

@@ -131,6 +131,17 @@ describe('a change', () => {
     expect(hello(double).metadata.annotations).not.toHaveProperty('berth/sleep');
   });
 
+  it('of which a webhook removes the receipt is put back, also when the answer is lost', async () => {
+    const { double, here, id } = await awake();
+    double.onAdmission = ({ metadata }) => {
+      delete metadata.annotations['berth/sleep'];
+    };
+    double.fault((request) => isPatch(request) && patches(double) === 1, { kind: 'lost' });
+    const asked = here.workloads.ask('sleep', { id, by: 'request', holdMs: null, operation });
+    await expect(asked).rejects.toMatchObject(conflict);
+    expect(hello(double).spec.replicas).toBe(3);
+  });
+
   it.each([
     ['a later wake', async () => undefined],
     ['a later sleep and wake', async (all: { here: Cloud; id: string }) => void (await sleep(all))],
@@ -196,6 +207,33 @@ describe('a change', () => {
     await all.here.until('web/hello', (row) => row.replicas === 2);
     await sleep(all);
     expect(await wake(all)).toEqual({ replicas: 2 });
+  });
+
+  it.each([
+    ['up', 5],
+    ['down', 2],
+  ])('leaves alone what is scaled %s after a webhook had restored the count of a sleep', async (_, count) => {
+    const all = await awake();
+    const { double, here } = all;
+    // The spec, and so the generation, stays as it was.
+    double.onAdmission = ({ spec }) => {
+      spec.replicas = Math.max(3, spec.replicas);
+    };
+    const isLater = (request: { method: string }): boolean => isPatch(request) && patches(double) > 1;
+    double.fault(isLater, { kind: 'status', status: 503 }, CLOUD.maxConflictRetries + 1);
+    await expect(sleep(all)).rejects.toThrow('and it could not be put back');
+    double.onAdmission = null;
+    double.change('Deployment', 'web', 'hello', ({ metadata, spec }) => {
+      spec.replicas = count;
+      metadata.managedFields = [
+        ...metadata.managedFields,
+        { ...metadata.managedFields.at(-1), manager: 'kubectl' },
+      ];
+    });
+    await here.until('web/hello', (row) => row.replicas === count);
+    expect(await wake(all)).toEqual({ replicas: count });
+    await sleep(all);
+    expect(await wake(all)).toEqual({ replicas: count });
   });
 
   it('does not take the receipt of an earlier workload for one of its successor', async () => {
