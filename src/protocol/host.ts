@@ -75,6 +75,8 @@ export interface RunMetadata {
   /** Of an agent: the last report of its own hook, and the id of its conversation. */
   hook?: HookWord;
   sessionId?: string;
+  /** Of an agent: when someone first typed after its last question. Epoch milliseconds. */
+  typedAt?: number;
 }
 
 export interface SpawnReply {

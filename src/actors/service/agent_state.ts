@@ -70,7 +70,9 @@ export class AgentState {
     });
     options.terminal.onViewers = () => this.update();
     options.terminal.onSizes = (run, sizes) => this.keepSizes(run, sizes);
-    options.terminal.onTyped = () => this.evidence?.onTyped();
+    options.terminal.onTyped = () => {
+      if (this.evidence?.onTyped()) this.note(this.evidence.run);
+    };
   }
 
   /** Called after every change of the service's phase or record, and of its terminal's viewers. */

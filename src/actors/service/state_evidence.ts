@@ -30,13 +30,14 @@ export class StateEvidence {
   readonly watched: WatchedTerminal;
   private readonly options: StateEvidenceOptions;
   private readonly screen: StateScreen;
-  private typedAt: number | null = null;
+  private typedAt: number | null;
   private hasShown = false;
 
   constructor(options: StateEvidenceOptions) {
     const { agentType, context, effects, log, onChanged, run, screens, size, terminal } = options;
     this.options = options;
     this.run = run;
+    this.typedAt = run.metadata.typedAt ?? null;
     this.screen = new StateScreen({
       ...{ context, screens, agentType },
       output: (from) => terminal.drawableOutput(run.id, size, from),
@@ -77,9 +78,14 @@ export class StateEvidence {
     return this.watched.reading.signals.title || (this.screen.drawn?.reading.title ?? '');
   }
 
-  /** Someone has typed into the terminal. */
-  onTyped(): void {
+  /** Someone has typed into the terminal. Returns whether a later daemon must know: it may be an answer. */
+  onTyped(): boolean {
+    const { hook } = this.run.metadata;
+    const asked = [this.watched.reading.signals.notification, hook?.state === 'blocked' ? hook : null];
+    const isFirst = asked.some((question) => question && question.at > (this.typedAt ?? 0));
     this.typedAt = this.options.context.clock.now();
+    if (isFirst) this.run.metadata.typedAt = this.typedAt;
+    return isFirst;
   }
 
   /** Its own hook has reported its state. */

@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { LogWriter } from '../../../src/logs/writer.ts';
 import type { AgentStateProtocol, AgentStatus } from '../../../src/protocol/agent_state.ts';
+import type { TerminalProtocol } from '../../../src/protocol/terminal.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
 import { AGENT_STATE } from '../../../src/settings/agent_limits.ts';
 import { eventually } from '../../kit/eventually.ts';
+import { must } from '../../kit/must.ts';
 import { AGENT, type Plan, running, type Supervised, supervise } from '../../kit/service.ts';
 
 interface Told {
@@ -205,6 +207,36 @@ it('an agent is blocked by its screen or its hook, with the reason', async () =>
   await world.advance(after(0));
   const refused = ref.ask('reportState', { state: 'idle', message: null, sessionId: null });
   await expect(refused).rejects.toMatchObject({ code: 'not_running' });
+});
+
+it('a question of its hook that was answered stays answered for a later daemon', async () => {
+  const { world, agent: ref, moved, status } = await agent();
+  const run = await running(world).then(() => world.host.row?.run ?? '');
+  const print = ({ config }: Supervised, text: string): void => {
+    const log = new LogWriter(join(config.logs, 'web'), { maxBytes: 1_000_000, keep: 2 }, Date.now);
+    log.append(1, run, Buffer.from(text));
+    log.close();
+  };
+  print(world, 'What now?');
+  moved();
+  await ref.ask('reportState', { state: 'blocked', message: 'What now?', sessionId: null });
+  await eventually(() => status().reason.authority === 'hook');
+  await world.advance(1_000);
+  const terminal = world.services.ref<TerminalProtocol>('service:web');
+  const notes = world.host.notes.length;
+  for (const text of ['g', 'o']) await terminal.ask('type', { text, keys: [] });
+  // Only the first of what is typed is an answer.
+  expect(world.host.notes).toHaveLength(notes + 1);
+  await world.advance(1_000);
+  print(world, '\r\nIt goes on.');
+  moved();
+  await eventually(() => status().state === 'working');
+  const { clock, host, store } = world;
+  const next = await agent({ clock, store: store.copy(), row: structuredClone(must(host.row)) });
+  print(next.world, 'It goes on.');
+  next.moved();
+  await next.world.advance(1_000);
+  await eventually(() => next.status().reason.authority === 'output', next.status);
 });
 
 it('a report of its hook is answered once the host keeps it', async () => {
