@@ -48,7 +48,7 @@ export interface LogReadingOptions {
 }
 
 /** The output of `stream` in `[from, to)` as an unfinished line; null: it has been deleted. */
-function openLineAt(files: LogFiles, from: number | null, to: number, stream: 1 | 2): OpenLine | null {
+export function openLineAt(files: LogFiles, from: number | null, to: number, stream: 1 | 2): OpenLine | null {
   if (from === null) return null;
   let line: OpenLine | null = null;
   for (let at = from; at < to; ) {

@@ -3,11 +3,12 @@
 import { join } from 'node:path';
 import type { LogPlace, LogReadAnswer, LogReadTask, LogStart, LogStartTask } from '../protocol/logs.ts';
 import { KIB } from '../settings/limits.ts';
+import { linesBefore } from './lines_around.ts';
 import { LogFiles, marksAtEnd, offsetAfterTime } from './log_blocks.ts';
 import { entryJson } from './log_entry_json.ts';
 import { compileFilter, type LogFilter } from './log_filter.ts';
 import { placesCursor } from './log_places.ts';
-import { LogReading } from './log_reading.ts';
+import { LogReading, type LogReadingOptions, openLineAt } from './log_reading.ts';
 import { findRun, marksBeforeRun, startOfRun } from './log_runs.ts';
 import { LogScan } from './log_scan.ts';
 
@@ -15,6 +16,7 @@ import { LogScan } from './log_scan.ts';
 const BLOCK_BYTES = { plain: 32 * KIB, hinted: 256 * KIB };
 /** After this time, in milliseconds, the lines found so far are taken as the last ones. */
 const START_BUDGET_MS = 2_000;
+const NEWLINE = 0x0a;
 
 const placeAt = (offset: number, { context }: Pick<LogFilter, 'context'>): LogPlace => ({
   offset,
@@ -28,6 +30,34 @@ const placeAt = (offset: number, { context }: Pick<LogFilter, 'context'>): LogPl
 function endPlace(files: LogFiles, filter: LogFilter): LogPlace {
   const pair = files.pairBefore(files.end + 1);
   return { ...placeAt(files.end, filter), marks: pair ? marksAtEnd(pair).length : 0 };
+}
+
+/**
+ * The beginning of the earliest line that is unfinished at the logical offset `offset`, because output of the
+ * other stream interrupts it; null: none is.
+ */
+function interruptedAt(log: { folder: string; filter: LogFilter; run: string | null }, offset: number) {
+  const files = new LogFiles(log.folder);
+  const starts = ([1, 2] as const).flatMap((stream) => {
+    const [last] = linesBefore({ ...log, filter: { ...log.filter, stream } }, offset, 1);
+    const start = last?.line?.offset ?? null;
+    const line = openLineAt(files, start, offset, stream);
+    return line === null || line.bytes.includes(NEWLINE) ? [] : [line.start];
+  });
+  files.close();
+  return starts.length === 0 ? null : Math.min(...starts);
+}
+
+/** The position before the last `lines` that end after the position `from`. */
+function placeBeforeLast(options: LogReadingOptions, lines: number): LogPlace {
+  const reading = new LogReading(options);
+  const places: LogPlace[] = [options.place];
+  while (reading.earliest !== Number.POSITIVE_INFINITY) {
+    const read = reading.next();
+    if (read?.entry.line) places.push(read.place);
+  }
+  reading.close();
+  return places.at(-1 - lines) ?? options.place;
 }
 
 /** The position where the last `lines` of a log that pass `filter` begin. */
@@ -51,7 +81,12 @@ function placeOfLast(folder: string, filter: LogFilter, run: string | null, line
   } finally {
     scan.close();
   }
-  return first === null ? end : placeOfRun(folder, filter, run, first);
+  if (first === null) return end;
+  const interrupted = filter.context > 0 ? null : interruptedAt({ folder, filter, run }, first);
+  const place = placeOfRun(folder, filter, run, interrupted ?? first);
+  return interrupted === null
+    ? place
+    : placeBeforeLast({ folder, place, filter, run, isRunning: true }, lines);
 }
 
 /** The position at `offset`; of a run, after the marks of others that come before it there. */

@@ -176,6 +176,43 @@ describe('a stream of many logs', () => {
     expect(await textsFrom(null)).toHaveLength(30);
   });
 
+  test('has as many last lines as requested, each whole, where streams interrupt each other', async () => {
+    const writer = new LogWriter(join(folder, 'web'), { maxBytes: 1_000_000, keep: 2 }, () => 1_000_000);
+    const print = (stream: 1 | 2, text: string): void => writer.append(stream, RUN, Buffer.from(text));
+    print(1, 'first\n');
+    print(2, 'progress');
+    for (let at = 0; at < 9; at += 1) {
+      print(1, `line ${at}\n`);
+      print(2, '.');
+    }
+    print(2, ' done\n');
+    print(1, 'half');
+    const lastOf = async (lines: number, filter: Partial<LogFilterSpec> = {}) => {
+      const whole = { ...EVERY_LINE, ...filter };
+      const starts = await startMergedLogs({ folder, names: ['web'], filter: whole, run: null, lines });
+      const reader = new Reader(
+        starts.map(({ name, place }) => [name, place]),
+        filter,
+      );
+      await reader.read();
+      return reader.rows.map(({ text }) => text);
+    };
+    print(1, ' a line\n');
+    const done = 'progress......... done';
+    expect(await lastOf(1)).toEqual(['half a line']);
+    expect(await lastOf(2)).toEqual([done, 'half a line']);
+    expect(await lastOf(4)).toEqual(['line 7', 'line 8', done, 'half a line']);
+    expect(await lastOf(3, { stream: 'stdout' })).toEqual(['line 7', 'line 8', 'half a line']);
+    expect(await lastOf(2, { stream: 'stderr' })).toEqual([done]);
+    expect(await lastOf(12)).toEqual([
+      'first',
+      ...Array.from({ length: 9 }, (_, at) => `line ${at}`),
+      done,
+      'half a line',
+    ]);
+    expect(await lastOf(2, { q: 'line' })).toEqual(['line 8', 'half a line']);
+  });
+
   test('of the last run begins with its own mark, also in a file that has just been begun', async () => {
     const runs = ['00000000000000a1', '00000000000000a2', '00000000000000a3'];
     for (const maxBytes of [1, 10_000]) {
