@@ -127,8 +127,11 @@ export interface PolicyReport {
 
 /** The part of `workloads` that deals with policies: which of them decides on a workload, and what is due. */
 export interface GovernedWorkloadsProtocol extends PlacedWorkloadsProtocol {
-  /** From policies: all of them. Fails invalid_spec for an invalid selector. */
-  setPolicies(message: { policies: StoredPolicy[] }): null;
+  /**
+   * From policies: all of them. `areNew`: a client has changed them; they were not just read. Fails
+   * invalid_spec for an invalid selector.
+   */
+  setPolicies(message: { policies: StoredPolicy[]; areNew: boolean }): null;
   /** The switches that are due, and the time of the next one; null: there is no schedule. */
   dueSwitches(message: Record<string, never>): { due: DueSwitch[]; nextAt: number | null };
   /** A switch was made, or must not be tried again. */

@@ -61,7 +61,7 @@ class Policies {
 
   async load(): Promise<void> {
     for (const row of await this.store.policies()) this.rows.set(row.name, row);
-    if (this.rows.size > 0) await this.apply();
+    if (this.rows.size > 0) await this.apply(false);
     this.lookSoon();
   }
 
@@ -77,7 +77,7 @@ class Policies {
     const row: StoredPolicy = { ...input, name, updatedAt: this.context.clock.now() };
     await this.store.savePolicy(row);
     this.rows.set(name, row);
-    await this.apply();
+    await this.apply(true);
     this.lookSoon();
     return this.workloads.ask('policyReport', { name });
   }
@@ -86,7 +86,7 @@ class Policies {
     if (!this.rows.has(name)) throw fail('unknown_policy', `there is no policy ${name}`);
     await this.store.removePolicy(name);
     this.rows.delete(name);
-    await this.apply();
+    await this.apply(true);
     this.lookSoon();
     return { removed: true, name };
   }
@@ -101,8 +101,8 @@ class Policies {
     return null;
   }
 
-  private async apply(): Promise<void> {
-    await this.workloads.ask('setPolicies', { policies: [...this.rows.values()] });
+  private async apply(areNew: boolean): Promise<void> {
+    await this.workloads.ask('setPolicies', { policies: [...this.rows.values()], areNew });
   }
 
   private lookIn(ms: number): void {

@@ -98,8 +98,10 @@ export class WorkloadPolicies {
     this.owner = owner;
   }
 
-  /** Replaces all policies. Throws invalid_spec for an invalid selector. */
-  setPolicies(policies: readonly StoredPolicy[]): void {
+  /**
+   * Replaces all policies. `areNew`: they are not as they were. Throws invalid_spec for an invalid selector.
+   */
+  setPolicies(policies: readonly StoredPolicy[], areNew: boolean): void {
     const before = this.policies;
     this.policies = inOrder(policies);
     this.firstPolicies = new WeakMap();
@@ -107,6 +109,9 @@ export class WorkloadPolicies {
     const isConcerned = (row: StoredWorkload): boolean => changed.some((policy) => policy.has(row));
     const all = this.owner.table.rows();
     const rows = changed.length > MAX_ASKED ? all : all.filter(isConcerned);
+    // As with every new setting, what was left alone is tried again.
+    for (const { id, undone } of areNew ? rows : [])
+      if (undone > 0) this.owner.table.update(id, (row) => ({ ...row, undone: 0 }));
     this.owner.table.showAgain(rows.map(({ id }) => id));
   }
 
@@ -373,7 +378,7 @@ export const governedHandlers = (
   policies: WorkloadPolicies,
 ): Omit<Handlers<GovernedWorkloadsProtocol>, 'placeOf'> => ({
   setPolicies: (message) => {
-    policies.setPolicies(message.policies);
+    policies.setPolicies(message.policies, message.areNew);
     return null;
   },
   dueSwitches: () => context.replyLater(policies.due()),

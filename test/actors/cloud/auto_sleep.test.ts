@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { settle, virtualClock } from '../../kit/actors.ts';
 import { cloud, doubleWith, eventually } from '../../kit/cloud.ts';
 import { workload } from '../../kit/kube_double.ts';
+import { policyInput } from '../../kit/policies.ts';
 
 describe('auto-sleep', () => {
   const MINUTE = 60_000;
@@ -183,7 +184,7 @@ describe('the auto-sleep of a workload continues', () => {
       await clock.advance(10 * MINUTE);
       return (await here.workloads.ask('idle', {})).ids.length === 1;
     };
-    return { undone, isSwept };
+    return { here, undone, isSwept };
   }
 
   it('when a workload is scaled up long after its sleeps', async () => {
@@ -206,5 +207,19 @@ describe('the auto-sleep of a workload continues', () => {
     expect(await isSwept()).toBe(true);
     await undone('idle', 0);
     expect(await isSwept()).toBe(false);
+  });
+
+  it('when a policy for it is changed, and not when the policies are read again', async () => {
+    const { here, undone, isSwept } = await awake();
+    const input = policyInput({ selector: { namespaces: ['web'] }, idle_timeout_minutes: 5 });
+    const { policy } = await here.policies.ask('put', { name: 'idle', input });
+    const other = policyInput({ selector: { namespaces: ['other'] }, idle_timeout_minutes: 5 });
+    for (let round = 1; round <= 2; round += 1) await undone('idle', 0);
+    expect(await isSwept()).toBe(false);
+    await here.policies.ask('put', { name: 'other', input: other });
+    await here.workloads.ask('setPolicies', { policies: [policy], areNew: false });
+    expect(await isSwept()).toBe(false);
+    await here.policies.ask('put', { name: 'idle', input });
+    expect(await isSwept()).toBe(true);
   });
 });

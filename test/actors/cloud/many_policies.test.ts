@@ -67,12 +67,12 @@ function governed(clock: TestClock) {
 describe('the largest possible number of policies', () => {
   it('is applied without comparing each policy with each workload', () => {
     const { governor, rows, looks, shownAgain } = governed(virtualClock());
-    governor.setPolicies(policies);
+    governor.setPolicies(policies, true);
     expect(shownAgain).toHaveLength(WORKLOADS);
-    governor.setPolicies(policies);
+    governor.setPolicies(policies, true);
     expect(shownAgain).toHaveLength(WORKLOADS);
     expect(looks()).toBe(0);
-    governor.setPolicies(policies.slice(1));
+    governor.setPolicies(policies.slice(1), true);
     expect(shownAgain).toHaveLength(2 * WORKLOADS);
     for (const row of rows) expect(governor.decisionOf(row).schedule?.who).toBe('policy:policy-001');
     const once = looks();
@@ -86,7 +86,7 @@ describe('the largest possible number of policies', () => {
     const { governor } = governed({ ...virtualClock(), monotonic: () => ms++ });
     governor.setNamespaces('one', []);
     governor.onListed('one');
-    governor.setPolicies(policies);
+    governor.setPolicies(policies, true);
     let turns = 0;
     const count = (): void => {
       turns += 1;
@@ -108,7 +108,7 @@ describe('the largest possible number of policies', () => {
 
   it('does not visit the workloads of clusters about which not enough is known', async () => {
     const { governor, walks, looks } = governed(virtualClock());
-    governor.setPolicies(policies);
+    governor.setPolicies(policies, true);
     governor.setNamespaces('another', []);
     governor.onListed('another');
     governor.onListed('one');
@@ -119,7 +119,7 @@ describe('the largest possible number of policies', () => {
 
   it('is reported with what each policy selects and decides', async () => {
     const { governor } = governed(virtualClock());
-    governor.setPolicies(policies);
+    governor.setPolicies(policies, true);
     const reports = await governor.reports();
     expect(reports.map(({ selected }) => selected)).toEqual(policies.map(() => WORKLOADS));
     expect(reports.map(({ decided }) => decided)).toEqual(
