@@ -359,8 +359,11 @@ export async function wakeUp(
 ): Promise<ObservedWorkload> {
   /** What the last patch was for. */
   const tried: { from: CurrentWorkload | null; replicas: number } = { from: null, replicas: 0 };
-  const woken = await retryOnConflict(cluster, target, async (fresh) => {
+  const woken = await retryOnConflict(cluster, target, async (fresh, isLost) => {
     const { seen, annotations } = fresh;
+    // A webhook may have kept it asleep by a patch whose answer was lost.
+    const isKeptAsleep = isLost && seen.replicas === 0 && seen.wakeReceipt?.at === at;
+    if (tried.from && isKeptAsleep && isUnchangedSince(seen, tried.from.seen)) return null;
     tried.from = null;
     if ((seen.replicas > 0 && !isAlteredSleep(seen)) || isWokenBy(seen, operation)) return null;
     if (by === 'schedule' && seen.receipt?.by !== 'schedule') return null;

@@ -166,22 +166,30 @@ describe('a change', () => {
     expect(hello(double).spec.replicas).toBe(3);
   });
 
-  it('is a wake and a conflict if a webhook leaves 0 replicas: the receipt stays', async () => {
-    const all = await awake();
-    const { double } = all;
-    await sleep(all);
-    const before = hello(double).metadata.annotations;
-    double.onAdmission = ({ spec }) => {
-      spec.replicas = 0;
-    };
-    await expect(wake(all)).rejects.toMatchObject({
-      ...conflict,
-      message: expect.stringMatching(/was not woken: .* it has 0 replicas instead of 3$/),
-    });
-    expect(hello(double).metadata.annotations).toEqual(before);
-    double.onAdmission = null;
-    expect(await wake(all)).toEqual({ replicas: 3 });
-  });
+  it.each([
+    ['is answered', null],
+    ['is made, but its answer is lost', { kind: 'lost' } as const],
+  ])(
+    'that %s is a wake and a conflict if a webhook leaves 0 replicas: the receipt stays',
+    async (_, fault) => {
+      const all = await awake();
+      const { double } = all;
+      await sleep(all);
+      const before = hello(double).metadata.annotations;
+      const made = patches(double);
+      if (fault) double.fault((request) => isPatch(request) && patches(double) === made + 1, fault);
+      double.onAdmission = ({ spec }) => {
+        spec.replicas = 0;
+      };
+      await expect(wake(all)).rejects.toMatchObject({
+        ...conflict,
+        message: expect.stringMatching(/was not woken: .* it has 0 replicas instead of 3$/),
+      });
+      expect(hello(double).metadata.annotations).toEqual(before);
+      double.onAdmission = null;
+      expect(await wake(all)).toEqual({ replicas: 3 });
+    },
+  );
 
   it('is a wake of which a webhook leaves a part: the next sleep keeps the whole count', async () => {
     const all = await awake();

@@ -2,7 +2,7 @@
 // can exist.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { bundle } from '../../kit/bundle.ts';
@@ -57,10 +57,19 @@ const hostStartOf = async (stateDir: string, deadlineMs?: number): Promise<strin
   return hostStart;
 };
 
+/** Of a killed process, the first thread may end before others that still keep its sockets open. */
+function hasThreads(pid: number): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/task`).length > 1;
+  } catch {
+    return false;
+  }
+}
+
 async function killHosts(stateDir: string): Promise<void> {
   for (const pid of hostsOf(stateDir)) {
     process.kill(pid, 'SIGKILL');
-    await eventually(() => !isRunning(pid));
+    await eventually(() => !isRunning(pid) && !hasThreads(pid));
   }
 }
 
