@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { expect, it } from 'vitest';
 import { connect } from '../../src/client/index.ts';
 import { cleanEnv } from '../cli/berth_process.ts';
+import { afterThisTest } from '../kit/actors.ts';
 import { BIN } from '../kit/built_program.ts';
 import { eventually, isAlive, newFolder, startDaemon } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
@@ -76,6 +77,7 @@ it('a follower that has had nothing yet gets what happens while no daemon runs',
     ['events', '-A', 'web', '--type', 'service.crashed'],
   ];
   const followers = calls.map((call) => spawn(process.execPath, [BIN, ...call], { env }));
+  afterThisTest(() => followers.forEach((follower) => void follower.kill('SIGINT')));
   const shown = followers.map(() => '');
   for (const [index, { stdout, stderr }] of followers.entries())
     for (const output of [stdout, stderr]) output.on('data', (text) => (shown[index] += String(text)));
@@ -92,5 +94,4 @@ it('a follower that has had nothing yet gets what happens while no daemon runs',
     () => shown.every((text, index) => text.includes(index < 2 ? 'the line' : 'crashed')),
     () => shown,
   );
-  for (const follower of followers) follower.kill('SIGINT');
 });

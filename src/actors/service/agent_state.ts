@@ -71,7 +71,8 @@ export class AgentState {
     options.terminal.onViewers = () => this.update();
     options.terminal.onSizes = (run, sizes) => this.keepSizes(run, sizes);
     options.terminal.onTyped = () => {
-      if (this.evidence?.onTyped()) this.note(this.evidence.run);
+      this.evidence?.onTyped();
+      this.keepAnswer();
     };
   }
 
@@ -151,6 +152,7 @@ export class AgentState {
   private decide(): void {
     const { context } = this.options;
     this.cancelDue();
+    this.keepAnswer();
     const now = context.clock.now();
     // Until the host answers, a run that is not new may be in any state.
     if (this.evidence && !this.evidence.isKnown && this.told?.state !== 'starting') {
@@ -234,6 +236,11 @@ export class AgentState {
     if (this.evidence?.run.id !== run) return;
     this.evidence.run.metadata.sizes = [...sizes];
     this.note(this.evidence.run);
+  }
+
+  /** Makes the host keep when a question was answered. */
+  private keepAnswer(): void {
+    if (this.evidence?.takeAnswer()) this.note(this.evidence.run);
   }
 
   private note(run: LiveRun): void {

@@ -63,6 +63,8 @@ export class FileWatch {
   private owesCascade = false;
   /** A service that it depends on is being restarted, and it will be after that. */
   private isExpected = false;
+  /** Cancels the next attempt to start it. */
+  private cancelRetry = (): void => {};
   /** The run that is being stopped for a restart. */
   private relaunching: LiveRun | null = null;
 
@@ -187,6 +189,7 @@ export class FileWatch {
   release(): void {
     this.isWanted = this.isDue = this.owesRestart = this.owesCascade = this.isExpected = false;
     this.isReleased = true;
+    this.cancelRetry();
     const run = liveRun(this.options.life.snapshot().state);
     if (run?.metadata.relaunch) this.noteRelaunch(run, false);
     this.askWatcher();
@@ -327,7 +330,8 @@ export class FileWatch {
   /** No client waits for this reaction, so without a retry the service would stay stopped. */
   private retryLater(code: string): null {
     if (!PASSING.has(code)) return null;
-    this.options.context.clock.after(RETRY_MS, () => {
+    this.cancelRetry();
+    this.cancelRetry = this.options.context.clock.after(RETRY_MS, () => {
       const { phase } = this.options.life.snapshot().state;
       if (!this.isWanted || this.isReleased || phase === 'running' || phase === 'checking') return;
       this.isDue = true;

@@ -330,7 +330,7 @@ export class ServiceLifecycle {
     const isLast = next === 'exhausted' ? '; its restart policy allows no further restart' : '';
     if (next !== null && next !== 'exhausted') this.wait(next, error.message);
     else this.become({ phase: 'idle', trouble: `${error.message}${isLast}` });
-    this.inBackground(this.lastEnd.forgoRelaunch());
+    this.inBackground(this.lastEnd.startFailed(error));
     run.spawned.reject(error);
     run.ready.reject(error);
   }

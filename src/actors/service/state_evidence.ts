@@ -78,14 +78,27 @@ export class StateEvidence {
     return this.watched.reading.signals.title || (this.screen.drawn?.reading.title ?? '');
   }
 
-  /** Someone has typed into the terminal. Returns whether a later daemon must know: it may be an answer. */
-  onTyped(): boolean {
-    const { hook } = this.run.metadata;
-    const asked = [this.watched.reading.signals.notification, hook?.state === 'blocked' ? hook : null];
-    const isFirst = asked.some((question) => question && question.at > (this.typedAt ?? 0));
+  /** Someone has typed into the terminal. */
+  onTyped(): void {
     this.typedAt = this.options.context.clock.now();
-    if (isFirst) this.run.metadata.typedAt = this.typedAt;
-    return isFirst;
+  }
+
+  /**
+   * Whether a later daemon must be told that somebody has typed, because it may be an answer. The host may
+   * report the question only afterwards.
+   */
+  takeAnswer(): boolean {
+    const { metadata } = this.run;
+    const { typedAt } = this;
+    const { hook, typedAt: kept = 0 } = metadata;
+    const asked = [this.watched.reading.signals.notification, hook?.state === 'blocked' ? hook : null];
+    if (
+      typedAt === null ||
+      !asked.some((question) => question && question.at > kept && typedAt >= question.at)
+    )
+      return false;
+    metadata.typedAt = typedAt;
+    return true;
   }
 
   /** Its own hook has reported its state. */

@@ -1,6 +1,6 @@
 // The end of a service's last process, as clients see it and as it is stored.
 import type { LastEnd } from '../../protocol/service.ts';
-import { type Context, tolerateFailure } from '../../runtime/actor.ts';
+import { type Context, type Failure, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 
@@ -32,7 +32,12 @@ export class StoredEnd {
     await this.replace(end);
   }
 
-  /** Records that the service is not started again: it was stopped meanwhile, or its start failed. */
+  /** A start has failed, so the service is not started again. Only a full disk passes. */
+  async startFailed({ code }: Failure): Promise<void> {
+    if (code !== 'storage_full') await this.forgoRelaunch();
+  }
+
+  /** Records that the service is not started again. */
   async forgoRelaunch(): Promise<void> {
     if (!this.value?.relaunch) return;
     const { relaunch: _, ...end } = this.value;

@@ -239,6 +239,19 @@ it('a question of its hook that was answered stays answered for a later daemon',
   await eventually(() => next.status().reason.authority === 'output', next.status);
 });
 
+it('what was typed is kept as the answer to a question of which the host reports late', async () => {
+  const { world, moved } = await agent();
+  await running(world);
+  const asked = world.clock.now();
+  await world.advance(1_000);
+  await world.services.ref<TerminalProtocol>('service:web').ask('type', { text: 'yes', keys: ['Enter'] });
+  expect(world.host.row?.memo.typedAt).toBeUndefined();
+  const { signals } = world.host.reading;
+  world.host.reading.signals = { ...signals, notification: { text: 'May I?', at: asked } };
+  moved();
+  await eventually(() => world.host.row?.memo.typedAt === asked + 1_000);
+});
+
 it('a report of its hook is answered once the host keeps it', async () => {
   const { agent: ref, world } = await agent();
   await running(world);

@@ -6,6 +6,7 @@ import type { GroupsProtocol } from '../../../src/protocol/groups.ts';
 import type { WatchSpec } from '../../../src/protocol/service.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import type { WatchedServiceProtocol, WatcherProtocol } from '../../../src/protocol/watcher.ts';
+import { must } from '../../kit/must.ts';
 import { BOOTED_AT, MEMO, type Plan, quiet, type Supervised, supervise } from '../../kit/service.ts';
 
 const WATCH: WatchSpec = {
@@ -317,20 +318,26 @@ describe('a service that watches files', () => {
   });
 
   it.each([
-    ['is started once there is room', false],
-    ['stays down when it is stopped meanwhile', true],
-  ])('a service whose restart a full disk prevents %s', async (_what, isStopped) => {
+    ['is started once there is room', [], 'running'],
+    ['stays down when it is stopped meanwhile', ['stop'], 'stopped'],
+    ['stays down when it is stopped, and a start is refused', ['stop', 'start'], 'stopped'],
+  ] as const)('a service whose restart a full disk prevents %s', async (_what, verbs, status) => {
     const { world } = await watching();
     await start(world);
     world.host.refusal = fail('storage_full', 'no space');
-    const restarted = world.ref.ask('restart', { timeoutMs: null, graceMs: null });
-    await expect(restarted).rejects.toMatchObject({ code: 'storage_full' });
+    const full = { code: 'storage_full' };
+    await expect(world.ref.ask('restart', { timeoutMs: null, graceMs: null })).rejects.toMatchObject(full);
     await world.advance(3_000);
     expect(world.state().status).toBe('stopped');
-    if (isStopped) await world.ref.ask('stop', { graceMs: null });
+    for (const verb of verbs)
+      if (verb === 'stop') await world.ref.ask('stop', { graceMs: null });
+      else await expect(world.ref.ask('start', { timeoutMs: null, wait: true })).rejects.toMatchObject(full);
+    const next = await watching({ end: must(world.kept()) });
     world.host.refusal = null;
-    await world.advance(3_000);
-    expect(world.state().status).toBe(isStopped ? 'stopped' : 'running');
+    for (const of of [world, next.world]) {
+      await of.advance(3_000);
+      expect(of.state().status).toBe(status);
+    }
   });
 
   it('requests a new watch for other files, and after a loss of the watcher', async () => {

@@ -111,6 +111,11 @@ describe.each(SERVERS)('a stream of many logs of %s', (server) => {
     const rest = follow({ lastEventId: id });
     print('web', 'later\n');
     expect(await rest.has(13)).toEqual([...all.slice(8), 'later']);
+    // A relative `since` has moved on when a client repeats it. Here by more than there is.
+    const since = new Date(Date.now() + 60_000).toISOString();
+    const repeated = follow({ lastEventId: id, since, follow: false });
+    await repeated.done;
+    expect(repeated.texts()).toEqual([...all.slice(8), 'later']);
   });
 
   it('continues with the run that was counted at its beginning, however many have begun since', async () => {

@@ -106,8 +106,10 @@ export const logHandlers: HandlersOf<typeof logs> = {
     if (query.stack !== null) await assertStackExists(app, query.stack);
     // Lines written from now on are later than `until`.
     const isFollowing = follow !== false && (asked.until === null || asked.until > now);
-    const filter = { ...asked, until: isFollowing ? asked.until : (asked.until ?? now) };
     const after = lastEventId || query.lastEventId;
+    // A client repeats a relative `since`, which has moved on meanwhile. Nothing after its last id is older.
+    const from = after ? null : asked.since;
+    const filter = { ...asked, since: from, until: isFollowing ? asked.until : (asked.until ?? now) };
     return app.mergedLogs.follow({
       select: namesSelector(app, query, reach),
       endsWithServices: query.names !== null,
