@@ -6,7 +6,8 @@ const VERSION = 1;
 const HASH_BYTES = 4;
 /** Bits of a number per byte. */
 const GROUP = 128;
-const MAX_LENGTH = 8_192;
+/** A longer cursor is refused. */
+export const MAX_CURSOR_LENGTH = 8_192;
 const hashes = new Map<string, number>();
 /** The number of names whose hash is cached. */
 const MAX_HASHES = 4_096;
@@ -40,7 +41,8 @@ export function encodeCursor(numbers: Iterable<readonly [name: string, number: n
  */
 export function decodeCursor(text: string): ((name: string) => number | undefined) | null {
   const bytes = Buffer.from(text, 'base64url');
-  if (text.length > MAX_LENGTH || bytes[0] !== VERSION || bytes.toString('base64url') !== text) return null;
+  if (text.length > MAX_CURSOR_LENGTH || bytes[0] !== VERSION || bytes.toString('base64url') !== text)
+    return null;
   const numbers = new Map<number, number>();
   for (let at = 1; at < bytes.length; ) {
     if (at + HASH_BYTES >= bytes.length) return null;

@@ -37,6 +37,8 @@ function endPlace(files: LogFiles, filter: LogFilter): LogPlace {
  * other stream interrupts it; null: none is.
  */
 function interruptedAt(log: { folder: string; filter: LogFilter; run: string | null }, offset: number) {
+  // The last lines of one stream are whole. Lines around others are found without this.
+  if (log.filter.stream !== null || log.filter.context > 0) return null;
   const files = new LogFiles(log.folder);
   const starts = ([1, 2] as const).flatMap((stream) => {
     const [last] = linesBefore({ ...log, filter: { ...log.filter, stream } }, offset, 1);
@@ -48,16 +50,18 @@ function interruptedAt(log: { folder: string; filter: LogFilter; run: string | n
   return starts.length === 0 ? null : Math.min(...starts);
 }
 
-/** The position before the last `lines` that end after the position `from`. */
-function placeBeforeLast(options: LogReadingOptions, lines: number): LogPlace {
+/** The position before the last `lines` of a reading; null: reading them takes too long. */
+function placeBeforeLast(options: LogReadingOptions, lines: number): LogPlace | null {
+  const until = performance.now() + START_BUDGET_MS;
   const reading = new LogReading(options);
   const places: LogPlace[] = [options.place];
-  while (reading.earliest !== Number.POSITIVE_INFINITY) {
+  while (reading.earliest !== Number.POSITIVE_INFINITY && performance.now() < until) {
     const read = reading.next();
     if (read?.entry.line) places.push(read.place);
   }
+  const isWhole = reading.earliest === Number.POSITIVE_INFINITY;
   reading.close();
-  return places.at(-1 - lines) ?? options.place;
+  return isWhole ? (places.at(-1 - lines) ?? options.place) : null;
 }
 
 /** The position where the last `lines` of a log that pass `filter` begin. */
@@ -82,11 +86,11 @@ function placeOfLast(folder: string, filter: LogFilter, run: string | null, line
     scan.close();
   }
   if (first === null) return end;
-  const interrupted = filter.context > 0 ? null : interruptedAt({ folder, filter, run }, first);
-  const place = placeOfRun(folder, filter, run, interrupted ?? first);
-  return interrupted === null
-    ? place
-    : placeBeforeLast({ folder, place, filter, run, isRunning: true }, lines);
+  const interrupted = interruptedAt({ folder, filter, run }, first);
+  const from = (offset: number): LogPlace => placeOfRun(folder, filter, run, offset);
+  if (interrupted === null) return from(first);
+  const options = { folder, place: from(interrupted), filter, run, isRunning: true };
+  return placeBeforeLast(options, lines) ?? from(first);
 }
 
 /** The position at `offset`; of a run, after the marks of others that come before it there. */

@@ -79,6 +79,21 @@ async function everything(names: readonly string[]): Promise<string[]> {
   return shown(entries.map(({ json }) => JSON.parse(json) as Row)).sort();
 }
 
+/** The texts of a stream of `web` that begins with the last `lines`; null: all that pass `filter`. */
+async function textsFrom(
+  lines: number | null,
+  filter: Partial<LogFilterSpec> = {},
+): Promise<(string | undefined)[]> {
+  const whole = { ...EVERY_LINE, ...filter };
+  const starts = await startMergedLogs({ folder, names: ['web'], filter: whole, run: null, lines });
+  const reader = new Reader(
+    starts.map(({ name, place }) => [name, place]),
+    filter,
+  );
+  await reader.read();
+  return reader.rows.map(({ text }) => text);
+}
+
 describe('a stream of many logs', () => {
   test('has the lines in order of time, and an unfinished line once it ends', async () => {
     let now = 1_000_000;
@@ -159,16 +174,6 @@ describe('a stream of many logs', () => {
       writer.append(1, RUN, Buffer.from(`${at % 3 === 0 ? 'yes' : 'no'} ${at}\n`));
       now += 20;
     }
-    const textsFrom = async (lines: number | null, filter: Partial<LogFilterSpec> = {}) => {
-      const whole = { ...EVERY_LINE, ...filter };
-      const starts = await startMergedLogs({ folder, names: ['web'], filter: whole, run: null, lines });
-      const reader = new Reader(
-        starts.map(({ name, place }) => [name, place]),
-        filter,
-      );
-      await reader.read();
-      return reader.rows.map(({ text }) => text);
-    };
     expect(await textsFrom(0)).toEqual([]);
     expect(await textsFrom(2)).toEqual(['no 28', 'no 29']);
     expect(await textsFrom(2, { q: 'yes' })).toEqual(['yes 24', 'yes 27']);
@@ -186,31 +191,20 @@ describe('a stream of many logs', () => {
       print(2, '.');
     }
     print(2, ' done\n');
-    print(1, 'half');
-    const lastOf = async (lines: number, filter: Partial<LogFilterSpec> = {}) => {
-      const whole = { ...EVERY_LINE, ...filter };
-      const starts = await startMergedLogs({ folder, names: ['web'], filter: whole, run: null, lines });
-      const reader = new Reader(
-        starts.map(({ name, place }) => [name, place]),
-        filter,
-      );
-      await reader.read();
-      return reader.rows.map(({ text }) => text);
-    };
-    print(1, ' a line\n');
+    print(1, 'half a line\n');
     const done = 'progress......... done';
-    expect(await lastOf(1)).toEqual(['half a line']);
-    expect(await lastOf(2)).toEqual([done, 'half a line']);
-    expect(await lastOf(4)).toEqual(['line 7', 'line 8', done, 'half a line']);
-    expect(await lastOf(3, { stream: 'stdout' })).toEqual(['line 7', 'line 8', 'half a line']);
-    expect(await lastOf(2, { stream: 'stderr' })).toEqual([done]);
-    expect(await lastOf(12)).toEqual([
+    expect(await textsFrom(1)).toEqual(['half a line']);
+    expect(await textsFrom(2)).toEqual([done, 'half a line']);
+    expect(await textsFrom(4)).toEqual(['line 7', 'line 8', done, 'half a line']);
+    expect(await textsFrom(3, { stream: 'stdout' })).toEqual(['line 7', 'line 8', 'half a line']);
+    expect(await textsFrom(2, { stream: 'stderr' })).toEqual([done]);
+    expect(await textsFrom(12)).toEqual([
       'first',
       ...Array.from({ length: 9 }, (_, at) => `line ${at}`),
       done,
       'half a line',
     ]);
-    expect(await lastOf(2, { q: 'line' })).toEqual(['line 8', 'half a line']);
+    expect(await textsFrom(2, { q: 'line' })).toEqual(['line 8', 'half a line']);
   });
 
   test('of the last run begins with its own mark, also in a file that has just been begun', async () => {

@@ -84,8 +84,8 @@ export class StateEvidence {
   }
 
   /**
-   * Whether a later daemon must be told that somebody has typed, because it may be an answer. The host may
-   * report the question only afterwards.
+   * Keeps in the metadata of the run when somebody has typed, if that may be an answer. Returns whether it
+   * did, so that a later daemon must be told. The host may report the question only after the answer.
    */
   takeAnswer(): boolean {
     const { metadata } = this.run;

@@ -32,7 +32,7 @@ export class StoredEnd {
     await this.replace(end);
   }
 
-  /** A start has failed, so the service is not started again. Only a full disk passes. */
+  /** A start has failed, so no other is owed, unless it was for a full disk: that passes. */
   async startFailed({ code }: Failure): Promise<void> {
     if (code !== 'storage_full') await this.forgoRelaunch();
   }
