@@ -6,7 +6,7 @@ import { eventually } from '../kit/daemon.ts';
 import { kubeDouble, workload } from '../kit/kube_double.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
 import { DEVICES, faults, scrollsSideways } from './page_axe.ts';
-import { openBerth } from './page_services.ts';
+import { choose, openBerth } from './page_services.ts';
 import { askCloud, cloudDaemon, giveCloudToken, openCloud } from './page_workloads.ts';
 
 /** More than two pages; 10,000 by hand. */
@@ -64,9 +64,7 @@ it.runIf(hasChromium)(
       return name === nameOf(0) && isOn && after === 45;
     }, own);
     // The palette knows them too.
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type(nameOf(1));
-    await page.keyboard.press('Enter');
+    await choose(page, nameOf(1));
     await page.locator('h1', { hasText: nameOf(1) }).waitFor();
     await page.goBack();
     // The last one, which is on the last page, is in sight: what happens to it is shown.

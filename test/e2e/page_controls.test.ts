@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
-import { add, ask, openBerth, shownScreen, withServices } from './page_services.ts';
+import { add, ask, choose, openBerth, shownScreen, withServices } from './page_services.ts';
 
 const press = (page: Page, name: string | RegExp) =>
   page.getByRole('button', { name, ...(typeof name === 'string' && { exact: true }) }).click();
@@ -55,9 +55,7 @@ it.runIf(hasChromium)(
     await press(page, 'keep the log of web open');
     await page.evaluate(`location.assign('#/services/api?panes=log.web')`);
     await page.locator('h1', { hasText: 'api' }).waitFor();
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('my_bot terminal');
-    await page.keyboard.press('Enter');
+    await choose(page, 'my_bot terminal');
     await page.locator('.pane').nth(1).waitFor();
     expect(await page.evaluate('location.hash')).toContain('log.web%7Eterminal.my_bot');
     const height = async (): Promise<number> => (await page.locator('.dock').boundingBox())?.height ?? 0;
@@ -83,6 +81,34 @@ it.runIf(hasChromium)(
     await page.reload();
     await page.getByText('connected', { exact: true }).waitFor();
     expect(await back()).not.toBe(light);
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest('the palette finds services whose list arrives after it has opened'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const page = await openBerth(daemon);
+    await page.locator('.list-row', { hasText: 'web' }).waitFor();
+    let release = (): void => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route('**/v1/services', async (route) => {
+      await released;
+      await route.continue();
+    });
+    await page.reload();
+    await page.getByText('connected', { exact: true }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('my_bot terminal');
+    await page.getByText('Nothing has these words.').waitFor();
+    await page.keyboard.press('Enter');
+    release();
+    await page.getByRole('option', { name: 'my_bot terminal' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('region', { name: 'terminal of my_bot' }).waitFor();
   },
 );
 

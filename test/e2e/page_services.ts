@@ -48,3 +48,12 @@ export async function shownScreen(page: Page): Promise<string> {
   await page.getByRole('button', { name: 'copy the screen' }).click();
   return page.evaluate('navigator.clipboard.readText()');
 }
+
+/** Chooses the first command that the palette finds for `words`. */
+export async function choose(page: Page, words: string): Promise<void> {
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type(words);
+  const found = page.getByRole('listbox', { name: 'names and actions' }).getByRole('option');
+  await found.first().waitFor();
+  await page.keyboard.press('Enter');
+}

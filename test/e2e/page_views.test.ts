@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
 import { DEVICES, faults, scrollsSideways } from './page_axe.ts';
-import { add, ask, openBerth, withServices } from './page_services.ts';
+import { add, ask, choose, openBerth, withServices } from './page_services.ts';
 
 const row = (page: Page, name: string) => page.locator(`.table-row[data-name=${name}]`);
 
@@ -65,9 +65,7 @@ it.runIf(hasChromium)(
     })()`);
     expect(focused).toBe('combobox');
     await page.keyboard.press('Escape');
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('start db');
-    await page.keyboard.press('Enter');
+    await choose(page, 'start db');
     await state('running');
     await page.keyboard.press('?');
     await page.getByRole('dialog').getByText('go to anything').first().waitFor();

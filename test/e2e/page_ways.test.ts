@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
-import { add, ask, openBerth, withServices } from './page_services.ts';
+import { add, ask, choose, openBerth, withServices } from './page_services.ts';
 
 it.runIf(hasChromium)(
   browserTest('an address is copied and opened, by button, by key and from the palette'),
@@ -21,9 +21,7 @@ it.runIf(hasChromium)(
     await page.keyboard.press('y');
     await isCopied();
     await clear();
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('copy address site');
-    await page.keyboard.press('Enter');
+    await choose(page, 'copy address site');
     await isCopied();
     const opened = page.context().waitForEvent('page');
     await page.keyboard.press('u');
@@ -67,9 +65,7 @@ it.runIf(hasChromium)(
     await page.locator('.section-head', { hasText: 'site' }).hover();
     await page.getByRole('button', { name: 'logs of site', exact: true }).click();
     await page.locator('.log-text', { hasText: 'from api' }).waitFor();
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('logs of without');
-    await page.keyboard.press('Enter');
+    await choose(page, 'logs of without');
     await page.locator('.log-text', { hasText: 'oh' }).waitFor();
   },
 );

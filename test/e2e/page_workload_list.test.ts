@@ -6,7 +6,7 @@ import { eventually } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { BROWSER_TEST, browserTest, hasChromium, setHidden } from './browser.ts';
 import { DEVICES, faults, scrollsSideways } from './page_axe.ts';
-import { add, openBerth } from './page_services.ts';
+import { add, choose, openBerth } from './page_services.ts';
 import { addCluster, askCloud, cloudDaemon, giveCloudToken, idOf, openCloud } from './page_workloads.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
@@ -98,9 +98,7 @@ it.runIf(hasChromium)(
     expect(await namespaceRow(page, 'shop').getAttribute('aria-expanded')).toBe('false');
     // A workload found elsewhere opens its namespace.
     await page.keyboard.press('Escape');
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('shop/cart');
-    await page.keyboard.press('Enter');
+    await choose(page, 'shop/cart');
     await page.locator('.workload-item[aria-current=page][data-name=cart]').waitFor();
     // The address has the workload, for a tab that does not know the cloud token yet.
     await page.reload();

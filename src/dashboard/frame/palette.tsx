@@ -186,16 +186,18 @@ function PaletteList({
 function PaletteSearch() {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
-  const commands = useMemo(allCommands, []);
+  // They do not follow the lists, so that no row moves before Enter, but for lists that were not read yet.
+  const commands = useMemo(allCommands, [serviceList.value === null]);
   const found = wanted(commands, text);
-  const choose = (command: Command | undefined): void => {
+  const choose = (command: Command): void => {
     paletteIsOpen.value = false;
-    command?.run();
+    command.run();
   };
+  const chosen = found[at];
   const onKey = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) setAt(Math.min(found.length - 1, Math.max(0, at + step)));
-    else if (event.key === 'Enter') choose(found[at]);
+    else if (event.key === 'Enter') chosen && choose(chosen);
     else return;
     event.preventDefault();
   };
