@@ -28,6 +28,8 @@ export interface LoopbackListener {
 const ABSENT_ADDRESS: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
 /** Another program has the port, or it is privileged. */
 const PORT_TAKEN: ReadonlySet<string> = new Set(['EADDRINUSE', 'EACCES']);
+/** The addresses that `localhost` may resolve to besides ::1. */
+const IPV4_OF_LOCALHOST: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0']);
 /** Attempts to find a port that is free on both addresses. */
 const MAX_ATTEMPTS = 20;
 
@@ -51,6 +53,34 @@ export async function listenWithIpv6Loopback(
     if (port !== 0 || other.refused !== 'EADDRINUSE' || attempt === MAX_ATTEMPTS)
       return { ...other, address: '::1' };
   }
+}
+
+/**
+ * Listens on `bind`. With 127.0.0.1 and 0.0.0.0 that includes ::1, because another user could otherwise take
+ * `localhost` there. `undo` stops listening on `bind`.
+ */
+export const listenOnBind = (
+  bind: string,
+  port: number,
+  listen: Listen,
+  undo: () => void,
+): Promise<{ port: number } | AddressRefusal> =>
+  IPV4_OF_LOCALHOST.has(bind)
+    ? listenWithIpv6Loopback(bind, port, listen, undo)
+    : listen(bind, port).then((result) => ('refused' in result ? { ...result, address: bind } : result));
+
+/** Why nothing can listen on a port of `bind`, found by listening for a moment; null: it can. */
+export async function portRefusal(bind: string, port: number): Promise<AddressRefusal | null> {
+  const servers: Server[] = [];
+  const listen: Listen = async (host, at) => {
+    const server = createServer((socket) => socket.destroy());
+    const result = await listenOn(server, host, at);
+    if (!('refused' in result)) servers.push(server);
+    return result;
+  };
+  const result = await listenOnBind(bind, port, listen, () => {});
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return 'refused' in result ? result : null;
 }
 
 /** Rejects with the system's error if it concerns neither the port nor the address. */

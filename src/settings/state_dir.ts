@@ -41,14 +41,21 @@ export function stateDirPath(named: string | undefined, env: Env): string {
  * can put another in its place. `inVolume`: it may lie in a volume of a container.
  */
 export function openStateDir(path: string, inVolume = false): void {
-  const untrusted = untrustedPart(path, inVolume);
-  if (untrusted !== null) throw new SettingsError(`${path}: cannot be the state directory: ${untrusted}`);
+  checkStateDir(path, inVolume);
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new SettingsError(`${path}: the state directory cannot be made: ${(error as Error).message}`);
   }
-  const stat = statSync(path);
+  checkStateDir(path, inVolume);
+}
+
+/** Throws as `openStateDir` does, and creates nothing: a directory that is missing is no fault. */
+export function checkStateDir(path: string, inVolume = false): void {
+  const untrusted = untrustedPart(path, inVolume);
+  if (untrusted !== null) throw new SettingsError(`${path}: cannot be the state directory: ${untrusted}`);
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (!stat) return;
   if (!stat.isDirectory()) throw new SettingsError(`${path}: the state directory is no directory`);
   if (stat.uid !== process.getuid?.())
     throw new SettingsError(`${path}: the state directory belongs to another user (uid ${stat.uid})`);

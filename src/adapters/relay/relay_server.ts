@@ -8,9 +8,9 @@ import type { Clock } from '../../runtime/actor.ts';
 import { atTime } from '../../runtime/clock.ts';
 import { FORWARDING, PRINCIPALS, RELAY } from '../../settings/cloud_limits.ts';
 import { DESCRIPTORS, HTTP } from '../../settings/limits.ts';
-import { readTextFile } from '../../settings/state_files.ts';
 import { areDescriptorsUsed } from '../process/open_files_limit.ts';
 import { Strangers } from '../strangers.ts';
+import { readTlsFiles, type TlsFiles } from '../tls_files.ts';
 import { type WebSocket, WebSocketServer } from '../websocket.ts';
 import { RELAY_PROTOCOL } from './frames.ts';
 import type { MuxEvents } from './mux.ts';
@@ -24,7 +24,7 @@ export interface RelayAddress {
   /** 0: any free port. */
   port: number;
   /** Files with the certificate and its key. */
-  tls?: { cert: string; key: string };
+  tls?: TlsFiles;
 }
 
 export interface RelayServerOptions extends RelayAddress {
@@ -79,15 +79,7 @@ function createServer({ tls }: RelayAddress, strangers: Strangers): http.Server 
     connectionsCheckingInterval: 1_000,
   };
   const server = tls
-    ? https.createServer(
-        {
-          ...limits,
-          cert: readTextFile(tls.cert),
-          key: readTextFile(tls.key),
-          handshakeTimeout: RELAY.headTimeoutMs,
-        },
-        answer,
-      )
+    ? https.createServer({ ...limits, ...readTlsFiles(tls), handshakeTimeout: RELAY.headTimeoutMs }, answer)
     : http.createServer(limits, answer);
   server.maxConnections = RELAY.maxConnections;
   server.on('connection', (socket) => {

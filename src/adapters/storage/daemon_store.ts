@@ -19,7 +19,14 @@ import { type FieldTypes, hasFields } from './field_types.ts';
 import { decodeRow, encodeRow } from './row_codec.ts';
 import { openStore, STORE_FORMAT, type StoreOptions } from './store.ts';
 import { readStoreCopy, StoreCopier, storeCopyTime, writeStoreCopy } from './store_copy.ts';
-import { type FileLoss, fileBytes, isDiskFull, isTruncated, storeUnusable } from './store_file.ts';
+import {
+  checkStoreFile,
+  type FileLoss,
+  fileBytes,
+  isDiskFull,
+  isTruncated,
+  storeUnusable,
+} from './store_file.ts';
 import type { PagesInFlight } from './store_room.ts';
 import { type EncodedRow, type Store, TABLES } from './store_tables.ts';
 
@@ -133,6 +140,15 @@ const fileBytesIn = (folder: string): number[] =>
   namesIn(folder)
     .filter((name) => name.endsWith('.log'))
     .map((name) => statSync(join(folder, name)).size);
+
+/**
+ * Whether the daemon could open its store, as far as its file shows without lmdb, which would write to it.
+ * Throws storage_lost as `openDaemonStore` does.
+ */
+export function checkDaemonStore(paths: StatePaths): void {
+  checkPresence(paths);
+  withWayBack(paths, () => checkStoreFile(paths.store));
+}
 
 function checkPresence(paths: StatePaths): void {
   withWayBack(paths, () => {

@@ -174,6 +174,17 @@ export function openStoreFile(path: string, mayCreate: boolean): number {
   }
 }
 
+/** Throws storage_lost when there is a file at `path` that is no store, or damaged. Changes nothing. */
+export function checkStoreFile(path: string): void {
+  if (fileBytes(path) === undefined) return;
+  const fd = openSync(path, 'r');
+  try {
+    checkHeader(path, fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
 const isOpenToOthers = ({ mode }: Stats): boolean => (mode & 0o077) !== 0;
 
 /** Creates the lock file with its blocks. Closing a descriptor of one in use would release lmdb's lock. */

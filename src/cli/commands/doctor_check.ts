@@ -45,3 +45,7 @@ export const withDaemon = (check: LocalCheck): DoctorCheck =>
   withLocal(async (context, local) =>
     runningDaemon(local.stateDir) && !(await isSilent(local)) ? check(context, local) : [],
   );
+
+/** The message of whatever was thrown. */
+export const errorMessage = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

@@ -1,6 +1,7 @@
 // The HTTP server interface of the front. uws_server.ts and node_server.ts implement it, and pass the same
 // tests.
 import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
+import type { TlsFiles } from '../../adapters/tls_files.ts';
 import type { BodyBudget, BodyLimits } from './body_budget.ts';
 import type { Forwarder } from './forwarding.ts';
 import type { HeadFacts } from './request_head.ts';
@@ -165,7 +166,7 @@ export interface ServerOptions {
   /** node:http only: forwards requests to another Berth; absent: none are. */
   forwarder?: Forwarder;
   /** node:http only: PEM files; absent: plain HTTP. */
-  tls?: { cert: string; key: string };
+  tls?: TlsFiles;
   /** Called with exceptions of `handle` and of WebSocket handlers. */
   onDefect: (error: unknown) => void;
 }

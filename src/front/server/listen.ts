@@ -1,6 +1,6 @@
 // Chooses the server, and the addresses to listen on.
 import { setTimeout as pause } from 'node:timers/promises';
-import { type AddressRefusal, listenWithIpv6Loopback } from '../../adapters/loopback_listener.ts';
+import { type AddressRefusal, listenOnBind } from '../../adapters/loopback_listener.ts';
 import { hostInUrl } from '../../adapters/url_host.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Failure } from '../../runtime/actor.ts';
@@ -26,18 +26,13 @@ export async function chooseServer(log: (line: string) => void, only?: ServerKin
 }
 
 export interface ListenOptions {
-  /**
-   * The address. 127.0.0.1 and 0.0.0.0 include ::1, because another user could otherwise take `localhost`
-   * there.
-   */
+  /** The address; see `listenOnBind`. */
   bind: string;
   /** 0: any free port. */
   port: number;
   /** Describes the program that holds a port. */
   describePortHolder?: (port: number) => Promise<string>;
 }
-
-const IPV4_OF_LOCALHOST: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0']);
 
 /** The failure for `port` on an address that was refused: port_in_use naming the holder, or internal. */
 export async function listenFailure(
@@ -59,12 +54,10 @@ export async function listenOnAll(server: HttpServer, options: ListenOptions): P
   const listen = server.listen.bind(server);
   const latest = performance.now() + HTTP.portReleaseMs;
   for (;;) {
-    const result = IPV4_OF_LOCALHOST.has(bind)
-      ? await listenWithIpv6Loopback(bind, port, listen, () => server.stopListening())
-      : await listen(bind, port);
+    const result = await listenOnBind(bind, port, listen, () => server.stopListening());
     if (!('refused' in result)) return result.port;
     if (result.refused !== 'EADDRINUSE' || performance.now() >= latest)
-      throw await listenFailure({ address: bind, ...result }, options);
+      throw await listenFailure(result, options);
     await pause(HTTP.portPollMs);
   }
 }

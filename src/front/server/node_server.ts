@@ -6,9 +6,9 @@ import type { Duplex } from 'node:stream';
 import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import { areDescriptorsUsed } from '../../adapters/process/open_files_limit.ts';
 import { Strangers } from '../../adapters/strangers.ts';
+import { readTlsFiles } from '../../adapters/tls_files.ts';
 import { WebSocketServer } from '../../adapters/websocket.ts';
 import { DESCRIPTORS, HTTP } from '../../settings/limits.ts';
-import { readTextFile } from '../../settings/state_files.ts';
 import { type CreateServer, type HttpServer, ResponseHeaders, type ServerOptions } from './http_server.ts';
 import { bindWebSocket, ignoreError, NodeExchange } from './node_exchange.ts';
 
@@ -19,12 +19,6 @@ const KEEP_ALIVE_MS = 10_000;
 const CHECK_MS = 1_000;
 /** Characters of a valid Sec-WebSocket-Key: 16 bytes in base64. */
 const KEY_LENGTH = 24;
-
-const tlsOptions = ({ cert, key }: { cert: string; key: string }) => ({
-  cert: readTextFile(cert),
-  key: readTextFile(key),
-  handshakeTimeout: HTTP.headTimeoutMs,
-});
 
 /** A server on node:http. */
 export const createNodeServer: CreateServer = (options) => new NodeServer(options);
@@ -90,7 +84,7 @@ class NodeServer implements HttpServer {
     const serve = (req: IncomingMessage, res: ServerResponse) =>
       this.serve(req, res, new NodeExchange(this.exchangeOptions(req), req, res, null));
     const server = tls
-      ? https.createServer({ ...limits, ...tlsOptions(tls) }, serve)
+      ? https.createServer({ ...limits, ...readTlsFiles(tls), handshakeTimeout: HTTP.headTimeoutMs }, serve)
       : http.createServer(limits, serve);
     if (Number.isFinite(maxConnections)) server.maxConnections = maxConnections;
     server.on('connection', (socket: Socket) => {
