@@ -14,7 +14,7 @@ import { deferred } from '../../src/runtime/deferred.ts';
 import { readDatabaseUrl } from '../../src/settings/database_url.ts';
 import { afterThisTest } from '../kit/actors.ts';
 import { BIN } from '../kit/built_program.ts';
-import { type Daemon, eventually, newFolder, startDaemon } from '../kit/daemon.ts';
+import { type Daemon, eventually, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
 import { send } from '../kit/http_request.ts';
 import { type Double, kubeDouble, workload } from '../kit/kube_double.ts';
 import { must } from '../kit/must.ts';
@@ -536,10 +536,10 @@ describe(`berth cloud move${NO_POSTGRES}`, () => {
     const alone = await startDaemon({ config, command: ['cloud', 'serve'] });
     const id = await addWorkload(alone, 'moved');
     expect((await ask(alone, 'POST', `/k8s/workloads/${id}/sleep`)).status).toBe(200);
-    const move = () =>
+    const move = (...more: string[]) =>
       spawnSync(
         process.execPath,
-        [BIN, 'cloud', 'move', '--state-dir', alone.stateDir, '--config', alone.configFile],
+        [BIN, 'cloud', 'move', '--state-dir', alone.stateDir, '--config', alone.configFile, ...more],
         { encoding: 'utf8', env: { ...process.env, BERTH_DATABASE_URL: team.url } },
       );
     expect(move()).toMatchObject({ status: 1, stderr: expect.stringContaining(`pid ${alone.pid}`) });
@@ -555,5 +555,12 @@ describe(`berth cloud move${NO_POSTGRES}`, () => {
       status: 1,
       stderr: expect.stringContaining(`(pid ${shared.pid}) has the clusters: stop it first`),
     });
+    // What is older here must not come back, such as a token that was revoked there.
+    await stopDaemon(shared);
+    expect(move()).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/\(pid \d+\) has used the database: .*\n`--replace` copies/),
+    });
+    expect(move('--replace')).toMatchObject({ status: 0, stdout: said });
   });
 });

@@ -13,6 +13,8 @@ import { postgresCloudStore } from './postgres_cloud.ts';
 
 export interface LeasedStore {
   readonly store: CloudStore;
+  /** The name of whoever held the lease before; null: nobody did. */
+  readonly earlierHolder: string | null;
   /** Releases the lease, and ends the connections. */
   close(): Promise<void>;
 }
@@ -50,8 +52,9 @@ export async function openLeased(address: DatabaseAddress, host: string): Promis
   try {
     await checkServer(address, connection);
     await migrate(connection, true);
+    const [before] = await connection.query<{ host: string | null }>('SELECT host FROM berth.lease');
     lease.start();
-    return { store: await held.promise, close };
+    return { store: await held.promise, earlierHolder: before?.host ?? null, close };
   } catch (error) {
     await close();
     throw error;

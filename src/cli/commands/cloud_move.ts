@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { takeStateDir } from '../../adapters/host/host_start.ts';
 import { DatabaseError } from '../../adapters/postgres/connection.ts';
-import { openLeased } from '../../adapters/postgres/open_leased.ts';
+import { type LeasedStore, openLeased } from '../../adapters/postgres/open_leased.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { copyCloud, NameTakenError } from '../../adapters/storage/copy_cloud.ts';
 import { openDaemonStore } from '../../adapters/storage/daemon_store.ts';
@@ -13,8 +13,11 @@ import { loadSettings } from '../../settings/config.ts';
 import { readDatabaseUrl } from '../../settings/database_url.ts';
 import { cloudKeyPath, stateDirPath } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
-import { defineCommand } from '../kit/command.ts';
+import { defineCommand, flagOption } from '../kit/command.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
+
+/** The name of this command as a holder of the lease begins with it. */
+const HOLDER = 'berth cloud move on ';
 
 const NOTHING_LOST = 'The store of the state directory is as it was; the command can be given again.';
 
@@ -27,18 +30,33 @@ function refusal(error: unknown, label: string): unknown {
   return error;
 }
 
+/** Throws a CommandError when a replica has used the database, and rows in it could be newer than the copies. */
+async function refuseUsed({ store, earlierHolder }: LeasedStore): Promise<void> {
+  if (earlierHolder === null || earlierHolder.startsWith(HOLDER)) return;
+  const tables = [store.clusters(), store.tokens(), store.policies(), store.grants()];
+  const isEmpty = (await Promise.all(tables)).every((rows) => rows.length === 0);
+  if (isEmpty) return;
+  throw new CommandError(
+    `${earlierHolder} has used the database: what has changed there would be undone, such as revoked tokens`,
+    '`--replace` copies all the same, and replaces the rows that are in both.',
+  );
+}
+
 export const cloudMoveCommand = defineCommand({
   about:
     'Copies clusters, workloads, policies, tethers, operations, tokens and savings of the state directory into the ' +
     'database of cloud.database_url. Kubeconfigs are sealed anew. No daemon may run. Given again, it replaces what ' +
-    'it has copied before.',
+    'it has copied before, once a Berth has used the database only with --replace.',
+  options: {
+    replace: flagOption('--replace', 'replace rows that a Berth may have changed in the database since'),
+  },
   examples: [
     [
       'BERTH_DATABASE_URL=postgresql://berth@localhost/berth berth cloud move',
       'then start the daemon with it',
     ],
   ],
-  run: async ({ globalOptions, out }) => {
+  run: async ({ globalOptions, out }, _args, { replace }) => {
     const { cloud } = await loadSettings(globalOptions.config, process.env);
     if (cloud.database_url === '')
       throw new UsageError('cloud.database_url is not set', 'Set it, or BERTH_DATABASE_URL.');
@@ -63,8 +81,9 @@ export const cloudMoveCommand = defineCommand({
       if ((await from.canary.read()) === null)
         throw new CommandError(`${stateDir} has no clusters`, 'Name the state directory with --state-dir.');
       const opener = await openVault(keyFile, from.canary);
-      const target = await openLeased(address, `berth cloud move on ${hostname()}`);
+      const target = await openLeased(address, `${HOLDER}${hostname()}`);
       try {
+        if (!replace) await refuseUsed(target);
         const sealer = await openVault(keyFile, target.store.canary);
         const copied = await copyCloud({ from, opener, to: target.store, sealer });
         const { clusters, workloads, policies, tokens } = copied;
