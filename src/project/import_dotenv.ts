@@ -18,7 +18,8 @@ export interface ImportedDotenv {
  */
 function variablesIn(path: string): ImportedDotenv['variables'] {
   try {
-    return statSync(path).isFile() ? new Map(parseEnvText(readTextFile(path))) : null;
+    if (!statSync(path).isFile()) return null;
+    return new Map(parseEnvText(readTextFile(path), (key, own) => process.env[key] ?? own));
   } catch {
     return null;
   }

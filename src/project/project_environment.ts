@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { YamlPosition } from '../adapters/yaml.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
-import { parseEnvText } from '../settings/env_text.ts';
+import { type EnvLookup, parseEnvText } from '../settings/env_text.ts';
 import { SERVICE } from '../settings/limits.ts';
 import { readTextInput } from '../settings/state_files.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
@@ -30,6 +30,8 @@ export function readEachOnce(): ProjectInput {
 export interface ProjectCheck {
   folder: string;
   shellEnv: ShellEnvironment;
+  /** A variable of the shell, or else of the `.env`. */
+  variable: (name: string) => string | undefined;
   positionAt: (...path: (string | number)[]) => YamlPosition;
   problems: ProjectProblem[];
   readInput: ProjectInput;
@@ -55,10 +57,10 @@ async function readEnvFile(
   check: ProjectCheck,
   name: string,
   file: string,
-  at: YamlPosition,
+  { at, lookup }: { at: YamlPosition; lookup: EnvLookup },
 ): Promise<[string, string][]> {
   try {
-    return parseEnvText(await check.readInput(resolve(check.folder, file)));
+    return parseEnvText(await check.readInput(resolve(check.folder, file)), lookup);
   } catch (error) {
     const why =
       (error as NodeJS.ErrnoException).code === 'ENOENT'
@@ -77,9 +79,10 @@ export async function serviceEnv(
 ): Promise<[string, string][]> {
   const env = new Map<string, string>();
   const files = typeof service.env_file === 'string' ? [service.env_file] : (service.env_file ?? []);
+  const lookup: EnvLookup = (key, own) => own ?? env.get(key) ?? check.variable(key);
   for (const [index, file] of files.entries()) {
     const at = check.positionAt('services', name, 'env_file', index);
-    for (const [key, value] of await readEnvFile(check, name, file, at)) env.set(key, value);
+    for (const [key, value] of await readEnvFile(check, name, file, { at, lookup })) env.set(key, value);
   }
   const own = Array.isArray(service.env)
     ? parseEnvList(check, name, service.env)
@@ -101,12 +104,18 @@ export async function serviceEnv(
   return [...env];
 }
 
-/** The variables of the `.env` in `folder`. Throws a ProjectError that names it. */
-export async function readDotenv(folder: string, readInput: ProjectInput): Promise<NodeJS.Dict<string>> {
+/**
+ * The variables of the `.env` in `folder`. Those of the shell win, also within it. Throws a ProjectError that
+ * names it.
+ */
+export async function readDotenv(
+  folder: string,
+  { readInput, shellEnv }: Pick<ProjectCheck, 'readInput' | 'shellEnv'>,
+): Promise<ReadonlyMap<string, string>> {
   const path = join(folder, '.env');
   try {
-    if (!statSync(path, { throwIfNoEntry: false })) return {};
-    return Object.fromEntries(parseEnvText(await readInput(path)));
+    if (!statSync(path, { throwIfNoEntry: false })) return new Map();
+    return new Map(parseEnvText(await readInput(path), (key, own) => shellEnv[key] ?? own));
   } catch (error) {
     const message = `cannot be read: ${(error as Error).message}`;
     throw new ProjectError(path, '', [{ at: { line: 1, column: 1 }, message }]);

@@ -167,7 +167,7 @@ export async function parseProject(text: string, file: string, shellEnv: ShellEn
   const refuse = (problems: readonly ProjectProblem[]) => new ProjectError(displayName(file), text, problems);
   const folder = dirname(file);
   const readInput = readEachOnce();
-  const dotenv = new Map(Object.entries(await readDotenv(folder, readInput)));
+  const dotenv = await readDotenv(folder, { readInput, shellEnv });
   const problems: ProjectProblem[] = [];
   let tree: ReturnType<typeof parseYamlNodes>;
   try {
@@ -176,7 +176,8 @@ export async function parseProject(text: string, file: string, shellEnv: ShellEn
     if (error instanceof YamlPositionError) throw refuse([error]);
     throw error;
   }
-  const value = interpolateNode(tree, (name) => shellEnv[name] ?? dotenv.get(name), problems);
+  const variable = (name: string) => shellEnv[name] ?? dotenv.get(name);
+  const value = interpolateNode(tree, variable, problems);
   const parsed = PROJECT_SHAPE.safeParse(value);
   if (!parsed.success) {
     // A missing variable has already been reported at this position.
@@ -188,6 +189,7 @@ export async function parseProject(text: string, file: string, shellEnv: ShellEn
   const check: ProjectCheck = {
     folder,
     shellEnv,
+    variable,
     problems,
     readInput,
     positionAt: (...path) => positionOfPath(tree, path),

@@ -352,6 +352,14 @@ export const MUTANTS: readonly Mutant[] = [
       '${type}',
       ['test/actors/events'],
     ],
+    [
+      'env-file-comment',
+      'a value of an env file ends at any #',
+      'src/settings/env_text.ts',
+      '/\\s#.*/s',
+      '/#.*/s',
+      ['test/settings/env_text.test.ts'],
+    ],
   ]),
   ...area('tethers', [
     [

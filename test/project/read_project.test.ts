@@ -139,6 +139,34 @@ services:
     expect(services).toMatchObject([{ cmd: 'run dotenv', env: [['A', 'file']] }]);
   });
 
+  it('fills in the variables of an env_file from itself, earlier files, the shell and .env', async () => {
+    const inner = join(folder, 'inner');
+    mkdirSync(inner);
+    writeFileSync(join(inner, '.env'), 'TAG=dotenv\nIMAGE=site:$TAG\nPW=pa#ss\n');
+    writeFileSync(join(inner, 'a.env'), 'TAG=own\nA=$TAG-$IMAGE\nB=$PATH-$PW-$none\n');
+    writeFileSync(join(inner, 'b.env'), 'C=$A\n');
+    const text = 'services:\n  web: { cmd: "run ${IMAGE} ${PW}", env_file: [a.env, b.env] }\n';
+    const shell = { TAG: 'shell', PATH: '/bin' };
+    const [web] = (await parseProject(text, join(inner, 'berth.yaml'), shell)).services;
+    // As in compose, the shell wins over .env.
+    expect(web?.cmd).toBe('run site:shell pa#ss');
+    expect(Object.fromEntries(web?.env ?? [])).toEqual({
+      ...{ TAG: 'own', A: 'own-site:shell', B: '/bin-pa#ss-$none', C: 'own-site:shell' },
+    });
+  });
+
+  it('names the line of a .env or an env_file that cannot be read', async () => {
+    const broken = join(folder, 'broken');
+    mkdirSync(broken);
+    writeFileSync(join(broken, 'web.env'), 'A=1\nB="2\n');
+    const text = 'services:\n  web: { cmd: run, env_file: web.env }\n';
+    const file = join(broken, 'berth.yaml');
+    const fault = 'line 2: the value has no closing quote';
+    await expect(parseProject(text, file, {})).rejects.toThrow(`env_file: web.env: ${fault}`);
+    writeFileSync(join(broken, '.env'), 'A=1\nB="2\n');
+    await expect(parseProject(text, file, {})).rejects.toThrow(`.env:1:1: cannot be read: ${fault}`);
+  });
+
   it('can have tasks, which have no port, and conditions in a list or a map', async () => {
     const [task, service, other] = await parse(`
 services:

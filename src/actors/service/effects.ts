@@ -188,7 +188,8 @@ export class ServiceEffects {
     const stored = isSealed(known) ? (this.stored() ?? known) : known;
     if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     const { spec, ports } = await this.filled(stored.spec);
-    const fromFiles = await envFileRows(spec);
+    const base = this.baseOf(stored);
+    const fromFiles = await envFileRows(spec, base);
     if (last && !last.whole)
       await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const { port } = run.metadata;
@@ -196,7 +197,7 @@ export class ServiceEffects {
     const checks = checksOf(spec, run.metadata);
     const metadata = { ...run.metadata, ...checks, ...(await this.taskOf(stored, spec.cwd)) };
     const given = { ...spec, port, env: [...fromFiles, ...spec.env] };
-    const own = childEnvironment(this.baseOf(stored), given, run.id, neighbourVariables(spec, ports));
+    const own = childEnvironment(base, given, run.id, neighbourVariables(spec, ports));
     const env = spec.agent ? [...own, ...this.config.agentAccess({ name, run: run.id })] : own;
     const { umask } = this.config;
     const made = await this.host.ask(

@@ -3,10 +3,11 @@ import { isUtf8 } from 'node:buffer';
 import { closeSync, constants, fstatSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { unansweredReason } from '../../adapters/answering_path.ts';
+import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { fail } from '../../protocol/errors.ts';
 import { ENV_KEY_PATTERN } from '../../protocol/names.ts';
 import type { ServiceSpec } from '../../protocol/service.ts';
-import { parseEnvText } from '../../settings/env_text.ts';
+import { type EnvLookup, parseEnvText } from '../../settings/env_text.ts';
 import { TEXT_FILE } from '../../settings/limits.ts';
 import { openRegularFile } from '../../settings/state_files.ts';
 
@@ -28,8 +29,8 @@ function readFile(path: string): string {
 }
 
 /** The variables in a file. No message contains their values. Throws with the reason. */
-function rowsOf(path: string): [key: string, value: string][] {
-  return parseEnvText(readFile(path)).map(([key, value]) => {
+function rowsOf(path: string, lookup: EnvLookup): EnvironmentRows {
+  return parseEnvText(readFile(path), lookup).map(([key, value]) => {
     if (!ENV_KEY_PATTERN.test(key) || key.startsWith('BERTH_'))
       throw new Error(`${path} sets ${JSON.stringify(key.slice(0, 64))}, which is no name for a variable`);
     if (value.includes('\0')) throw new Error(`${path} has a NUL in the value of ${key}`);
@@ -37,15 +38,25 @@ function rowsOf(path: string): [key: string, value: string][] {
   });
 }
 
-/** The variables of all files of a service; later files win. Fails start_failed. */
-export async function envFileRows({ cwd, envFile, name }: ServiceSpec): Promise<[string, string][]> {
-  const rows: [key: string, value: string][] = [];
+/**
+ * The variables of all files of a service; later files win. They may refer to those of earlier files and of
+ * `base`. Fails start_failed.
+ */
+export async function envFileRows(
+  { cwd, envFile, name }: ServiceSpec,
+  base: EnvironmentRows,
+): Promise<EnvironmentRows> {
+  if (envFile.length === 0) return [];
+  const known = new Map(base);
+  const rows: EnvironmentRows = [];
   for (const file of envFile) {
     try {
       const path = resolve(cwd, file);
       const unanswered = await unansweredReason(path);
       if (unanswered !== null) throw new Error(unanswered);
-      rows.push(...rowsOf(path));
+      const ofFile = rowsOf(path, (key, own) => own ?? known.get(key));
+      for (const [key, value] of ofFile) known.set(key, value);
+      rows.push(...ofFile);
     } catch (error) {
       const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
       const reason = isMissing

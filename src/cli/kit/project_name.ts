@@ -25,7 +25,7 @@ export async function projectNameOfFile(file: string): Promise<string> {
   const tree = parseYamlNodes(await readTextInput(file), MAX_DEPTH);
   const name = tree.kind === 'map' ? tree.rows.find(({ key }) => key === 'name')?.value : undefined;
   if (name?.kind !== 'scalar' || typeof name.value !== 'string') return projectNameIn(folder, null);
-  const dotenv = new Map(Object.entries(await readDotenv(folder, readEachOnce())));
+  const dotenv = await readDotenv(folder, { readInput: readEachOnce(), shellEnv: process.env });
   return projectNameIn(
     folder,
     interpolate(name.value, (key) => process.env[key] ?? dotenv.get(key)),

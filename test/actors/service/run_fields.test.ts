@@ -44,6 +44,23 @@ it('the byte order mark of an envFile is no part of the first name', async () =>
   );
 });
 
+it('an envFile may refer to its earlier lines, earlier files and the base environment', async () => {
+  const folder = tempDir();
+  writeFileSync(join(folder, 'a.env'), 'A=pa#ss\nB="$A:$HOME"\n');
+  writeFileSync(join(folder, 'b.env'), "C=${B}$D\nD='$A'\n");
+  const world = await supervise({ spec: { cwd: folder, envFile: ['a.env', 'b.env'] } });
+  await world.begin();
+  await running(world);
+  expect(must(world.host.spawns[0]).env).toEqual(
+    expect.arrayContaining([
+      ['A', 'pa#ss'],
+      ['B', 'pa#ss:/home/u'],
+      ['C', 'pa#ss:/home/u$D'],
+      ['D', '$A'],
+    ]),
+  );
+});
+
 it.each([
   ['/nowhere/berth.env', 'does not exist'],
   ['/dev/zero', '/dev/zero'],
