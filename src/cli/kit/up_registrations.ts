@@ -5,6 +5,7 @@ import type { ServiceDetail } from '../../client/records.ts';
 import { ProjectError } from '../../project/project_error.ts';
 import type { ProjectService } from '../../project/project_service.ts';
 import type { Project } from '../../project/read_project.ts';
+import { dependencyName } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import { isHook, shortName } from '../../protocol/stacks.ts';
 import type { CommandContext } from './context.ts';
@@ -54,6 +55,36 @@ export function checkClaims(
 }
 
 /**
+ * The registrations of an `up`, in rounds that follow each other; those of a round are made at the same time.
+ * First, services lose the dependencies that the file no longer has: together with a new one, an old one can
+ * form a cycle, which the daemon refuses.
+ */
+export function registrationRounds<S extends Pick<ProjectService, 'name' | 'dependsOn' | 'port'>>(
+  services: readonly S[],
+  registered: ReadonlyMap<string, Pick<ServiceDetail, 'dependsOn'>>,
+): S[][] {
+  const reduced = services.flatMap((service) => {
+    const before = new Set(registered.get(service.name)?.dependsOn.map(dependencyName));
+    const now = new Set(service.dependsOn.map(dependencyName));
+    const kept = service.dependsOn.filter((one) => before.has(dependencyName(one)));
+    return [...before].every((name) => now.has(name)) ? [] : [{ ...service, dependsOn: kept }];
+  });
+  return [reduced, [...services]];
+}
+
+/** The result of two registrations of one service. */
+const combined = (first: RegistrationResult | undefined, last: RegistrationResult): RegistrationResult =>
+  first === undefined
+    ? last
+    : {
+        detail: last.detail,
+        change: first.change === 'unchanged' ? last.change : first.change,
+        mustRestart: first.mustRestart || last.mustRestart,
+        isMoved: first.isMoved || last.isMoved,
+        hasOldEnvironment: first.hasOldEnvironment || last.hasOldEnvironment || false,
+      };
+
+/**
  * Registers all services before any starts, so that a wrong registration starts nothing. Throws a
  * CommandError.
  */
@@ -62,18 +93,20 @@ export async function registerAll(
   { project: { file }, services, scope }: UpPlan,
   registered: ReadonlyMap<string, ServiceDetail>,
 ): Promise<Map<string, RegistrationResult>> {
-  const rows = await Promise.all(
-    services.map(async (service): Promise<[string, RegistrationResult]> => {
-      try {
-        return [service.name, await registerService(client, file, service, registered.get(service.name))];
-      } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        const message = `${scope.label(service.name)} cannot be registered: ${reason}`;
-        throw new CommandError(message, 'Nothing was started.');
-      }
-    }),
-  );
-  return new Map(rows);
+  const results = new Map<string, RegistrationResult>();
+  const register = async (service: ProjectService): Promise<void> => {
+    const { name } = service;
+    const first = results.get(name);
+    try {
+      const last = await registerService(client, file, service, first?.detail ?? registered.get(name));
+      results.set(name, combined(first, last));
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new CommandError(`${scope.label(name)} cannot be registered: ${reason}`, 'Nothing was started.');
+    }
+  };
+  for (const round of registrationRounds(services, registered)) await Promise.all(round.map(register));
+  return results;
 }
 
 /**
