@@ -8,10 +8,13 @@ export interface ServiceAccountName {
   name: string;
 }
 
-/** The ServiceAccount whose token is renewed automatically, and when the current token was issued. */
+/** The ServiceAccount whose token is renewed automatically. */
 export interface TokenRenewal extends ServiceAccountName {
   uid: string;
+  /** When the current token was issued, by the clock of the cluster. */
   issuedAt: number;
+  /** When Berth requested it, by the own clock; absent: it came with the registration. */
+  renewedAt?: number;
 }
 
 /** A right in one namespace, or (null) in all, and whether the cluster's account has it. */
@@ -32,11 +35,18 @@ interface Credential {
   credentialEndsAt?: number | null;
 }
 
+/**
+ * When the life of a token began, by the own clock as far as it is known: with the time of a cluster whose
+ * clock is behind, each new token would be due at once.
+ */
+const beginOf = ({ issuedAt, renewedAt = issuedAt }: TokenRenewal): number => renewedAt;
+
 /** When to renew the token (epoch milliseconds); null: it is not renewed. */
 export function renewalTime({ renewal, credentialEndsAt }: Credential): number | null {
   if (!renewal || !credentialEndsAt) return null;
-  const { maxAgeMs, renewAt } = CLOUD.tokenRenewal;
-  return renewal.issuedAt + Math.min((credentialEndsAt - renewal.issuedAt) * renewAt, maxAgeMs);
+  const { maxAgeMs, minPauseMs, renewAt } = CLOUD.tokenRenewal;
+  const share = Math.min((credentialEndsAt - renewal.issuedAt) * renewAt, maxAgeMs);
+  return beginOf(renewal) + (renewal.renewedAt === undefined ? share : Math.max(share, minPauseMs));
 }
 
 /**
@@ -47,6 +57,6 @@ export function expiryWarningTime({ renewal, credentialEndsAt }: Credential): nu
   if (!credentialEndsAt) return null;
   // A renewed token is always close to its expiry. Only a renewal that has been failing for a while is worth
   // a warning.
-  if (renewal) return renewal.issuedAt + (credentialEndsAt - renewal.issuedAt) * CLOUD.tokenRenewal.warnAt;
+  if (renewal) return beginOf(renewal) + (credentialEndsAt - renewal.issuedAt) * CLOUD.tokenRenewal.warnAt;
   return credentialEndsAt - CLOUD.expiryWarningMs;
 }

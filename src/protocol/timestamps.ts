@@ -39,12 +39,20 @@ export function parseTime(text: string, now: number): number | null {
   return Number.isNaN(time) ? null : time;
 }
 
+const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+/** Whether RFC 3339 has a text for the time, in epoch milliseconds: from 1970 to 9999. */
+export const isTime = (ms: number): boolean => ms >= 0 && ms <= LAST_TIME;
+
 /** The last time and its text: all rows of a cluster may share one, and formatting it takes long. */
 let last = { ms: 0, text: new Date(0).toISOString() };
 
-/** RFC 3339 with milliseconds, in UTC, the time format of the cloud API. `ms`: epoch milliseconds. */
+/**
+ * RFC 3339 with milliseconds, in UTC, the time format of the cloud API. `ms`: epoch milliseconds. null: none,
+ * or one that has no text.
+ */
 export function utcTime(ms: number | null): string | null {
-  if (ms === null) return null;
+  if (ms === null || !isTime(ms)) return null;
   if (ms !== last.ms) last = { ms, text: new Date(ms).toISOString() };
   return last.text;
 }

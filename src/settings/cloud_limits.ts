@@ -71,6 +71,8 @@ export const CLOUD = {
     minLifetimeS: 600,
     renewAt: 1 / 3,
     maxAgeMs: 86_400_000,
+    /** At least between two renewals, however short the life of the tokens. */
+    minPauseMs: 60_000,
     warnAt: 2 / 3,
     checkMs: 3_600_000,
     retry: { initialDelayMs: 60_000, maxDelayMs: 3_600_000 },

@@ -160,7 +160,8 @@ class Clusters {
       const access = { ...this.opened(id, sealed), credential: { kind: 'token' as const, token } };
       const next = tokenRenewal(token);
       if (!next) throw fail('cluster_unreachable', 'the new token has no subject or no expiry time');
-      const checked = { access, credentialEndsAt: credentialEnd(access.credential), renewal: next };
+      const renewed = { ...next, renewedAt: this.context.clock.now() };
+      const checked = { access, credentialEndsAt: credentialEnd(access.credential), renewal: renewed };
       this.health.noteRenewal(id, null);
       await this.save({ ...row, ...this.storedAccess(id, checked) });
       await this.renew(id);

@@ -1,6 +1,7 @@
 // Berth's account in a cluster when the user's own login cannot be stored: a ServiceAccount with the rights
 // in cluster_rights.ts, whose tokens expire and are renewed.
 import type { ServiceAccountName, TokenRenewal } from '../../protocol/cluster_account.ts';
+import { isTime } from '../../protocol/timestamps.ts';
 import { policyRules } from './cluster_rights.ts';
 import { KubeError, WireError } from './kube_errors.ts';
 import type { KubeHttp } from './kube_http.ts';
@@ -175,7 +176,8 @@ export function tokenRenewal(token: string): TokenRenewal | null {
   }
   const { sub, iat, exp } = claims ?? {};
   const [, namespace, name] = SUBJECT.exec(boundedText(sub, 400)) ?? [];
-  if (!namespace || !name || typeof iat !== 'number' || typeof exp !== 'number' || !(iat < exp)) return null;
+  if (!namespace || !name || typeof iat !== 'number' || typeof exp !== 'number') return null;
+  if (!isTime(iat * 1_000) || !isTime(exp * 1_000) || iat >= exp) return null;
   const uid = boundedText(claims?.['kubernetes.io']?.serviceaccount?.uid, 128);
   return { namespace, name, uid, issuedAt: Math.round(iat * 1_000) };
 }

@@ -30,7 +30,7 @@ function refusal(error: unknown, label: string): unknown {
   return error;
 }
 
-/** Throws a CommandError when a replica has used the database, and rows in it could be newer than the copies. */
+/** Throws a CommandError when a replica has used the database, whose rows could be newer than the copies. */
 async function refuseUsed({ store, earlierHolder }: LeasedStore): Promise<void> {
   if (earlierHolder === null || earlierHolder.startsWith(HOLDER)) return;
   const tables = [store.clusters(), store.tokens(), store.policies(), store.grants()];

@@ -1,4 +1,5 @@
 // berth k8s rm
+import type { Client } from '../../client/create_client.ts';
 import type { ClusterDetail } from '../../client/records.ts';
 import { runBatch } from '../kit/batch.ts';
 import { CONTEXT_OPTIONS, type ContextOptions, callAsUser, chooseContext } from '../kit/cluster_login.ts';
@@ -44,9 +45,22 @@ async function removeAccount(
   for (const one of kept) command.out.note(`${one} stays: other things are in it.`);
 }
 
-/** Removes the account if the user wants that; otherwise says that it stays. */
+/** The name of another cluster here that uses the same account; undefined: none does. */
+async function sharer(
+  client: Client,
+  { id, token_renewal: own }: ClusterDetail,
+): Promise<string | undefined> {
+  const others = (await client.cloud.clusters()).filter((one) => one.id !== id);
+  const details = await Promise.all(others.map((one) => client.cloud.cluster(one.id)));
+  const isSame = ({ token_renewal: its }: ClusterDetail): boolean =>
+    its !== null && its.uid === own?.uid && accountOf(its) === accountOf(own);
+  return details.find(isSame)?.name;
+}
+
+/** Removes the account if the user wants that and nothing else uses it; otherwise says that it stays. */
 async function offerAccount(
   command: CommandContext,
+  client: Client,
   detail: ClusterDetail,
   options: ContextOptions & { account: boolean },
 ): Promise<void> {
@@ -56,6 +70,11 @@ async function offerAccount(
     return;
   }
   const account = accountOf(renewal);
+  const other = await sharer(client, detail);
+  if (other !== undefined) {
+    command.out.note(`Its ${account} stays in the cluster ${detail.name}: ${other} uses it, too.`);
+    return;
+  }
   const isWanted =
     options.account ||
     (canAsk(command) && !options.yes && (await isAgreed(command, `Remove its ${account}, too?`)));
@@ -78,7 +97,7 @@ export const clusterRemoveCommand = defineCommand({
     const client = await command.client();
     if (references.length === 1) {
       const { id } = await findCluster(client, references[0] ?? '');
-      await offerAccount(command, await client.cloud.cluster(id), options);
+      await offerAccount(command, client, await client.cloud.cluster(id), options);
     }
     return runBatch(command, { names: references }, 'removing', async (reference) => {
       const { id, name } = await findCluster(client, reference);

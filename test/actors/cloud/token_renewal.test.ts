@@ -1,6 +1,7 @@
 // docs/reference.md "Cluster token renewal", "Rights in a cluster": a cluster whose token is renewed by itself, in
 // virtual time against the double.
 import { expect, it } from 'vitest';
+import { renewalTime } from '../../../src/protocol/cluster_account.ts';
 import { realTime, type TestClock, virtualClock } from '../../kit/actors.ts';
 import { type Cloud, cloud, clusterInput, doubleWith, eventually } from '../../kit/cloud.ts';
 import type { Double, Json } from '../../kit/kube_double.ts';
@@ -23,13 +24,13 @@ interface Renewing {
   id: string;
 }
 
-/** A cloud with a cluster whose token lives for `lifetimeS`. */
-async function renewing(lifetimeS: number): Promise<Renewing> {
+/** A cloud with a cluster whose token lives for `lifetimeS`, and whose clock is `behindS` behind. */
+async function renewing(lifetimeS: number, behindS = 0): Promise<Renewing> {
   const double = await doubleWith('hello');
   const clock = virtualClock();
-  double.now = () => clock.now();
+  double.now = () => clock.now() - behindS * 1_000;
   const here = await cloud({ clock });
-  const kubeconfig = withToken(double, double.accountToken(clock.now(), lifetimeS));
+  const kubeconfig = withToken(double, double.accountToken(double.now(), lifetimeS));
   const { id } = await here.clusters.ask('register', {
     input: clusterInput({ kubeconfig, renewToken: true }),
   });
@@ -80,6 +81,36 @@ it('a failed renewal is shown, and retried until it succeeds', async () => {
     return detail(here, id).token_renewal.last_error === null || undefined;
   });
   expect(requests(double)).toHaveLength(2);
+});
+
+it('a cluster whose clock is behind is not asked for one token after the other', async () => {
+  const { double, clock, here, id } = await renewing(600, 250);
+  await clock.advance(1_000);
+  for (let renewals = 1; renewals <= 3; renewals += 1) {
+    const due = new Date(clock.now() + 200_000).toISOString();
+    await eventually(() => detail(here, id).token_renewal.due_at === due || undefined);
+    await clock.advance(199_999);
+    expect(requests(double)).toHaveLength(renewals);
+    await clock.advance(1);
+  }
+});
+
+it('a token is renewed a minute after the last renewal at the earliest', () => {
+  const renewal = { namespace: 'berth', name: 'ada', uid: '1', issuedAt: 0, renewedAt: 5_000 };
+  expect(renewalTime({ renewal, credentialEndsAt: 1_000 })).toBe(65_000);
+});
+
+it.each([2 ** 63, 9e12, 1e300, -1])('a token that ends at %s is one without a known end', async (exp) => {
+  const double = await doubleWith('hello');
+  const token = `e30.${Buffer.from(JSON.stringify({ exp })).toString('base64url')}.x`;
+  const here = await cloud();
+  const input = clusterInput({ kubeconfig: withToken(double, token) });
+  const { id } = await here.clusters.ask('register', { input });
+  expect(detail(here, id)).toMatchObject({ name: 'one', credentials_expire_at: null });
+  await here.stop();
+  const again = await cloud({ folder: here.folder, vault: here.vault });
+  await eventually(() => again.views.cluster(id) !== undefined);
+  expect(detail(again, id)).toMatchObject({ name: 'one', credentials_expire_at: null });
 });
 
 it('users are warned of an unrenewed token after two thirds of its lifetime', async () => {
@@ -134,6 +165,7 @@ it('only a ServiceAccount token with an expiry can be renewed', async () => {
     claims({ sub: 'system:node:a', iat: 1, exp: 9e9 }),
     claims({ sub: 'system:serviceaccount:a:b:c', iat: 1, exp: 9e9 }),
     claims({ sub: [sub], iat: '1', exp: {} }),
+    claims({ sub, iat: 1, exp: 2 ** 63 }),
   ];
   for (const token of tokens) {
     const input = clusterInput({ kubeconfig: withToken(double, token), renewToken: true });

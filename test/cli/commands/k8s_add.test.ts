@@ -195,6 +195,18 @@ it('berth k8s add asks on a terminal: for the account, in the login command, and
   const again = inTerminal(['k8s', 'add', 'prod', '--yes'], env);
   await again.answer('Your code: ', '42');
   expect(await again.ended).toBe(0);
+  // An account that another cluster here uses stays as well.
+  const headers = { authorization: 'Bearer cloudy' };
+  const request = (method: string, path: string, body?: object) =>
+    daemon.request(method, path, body, headers);
+  const [prod] = (await request('GET', '/k8s/clusters')).body;
+  const { token_renewal: renewal } = (await request('GET', `/k8s/clusters/${prod.id}`)).body;
+  config.users[0].user = { token: double.accountToken(Date.now(), 600, renewal.service_account) };
+  const twin = { name: 'twin', kubeconfig: JSON.stringify(config), renew_token: true };
+  expect(await request('POST', '/k8s/clusters', twin)).toMatchObject({ status: 201 });
+  const shared = await berth(['k8s', 'rm', 'twin', '--account'], { env });
+  expect(shared.stderr).toMatch(/^Its ServiceAccount \S+ stays in the cluster twin: prod uses it, too\.\n$/);
+  expect(double.manifests.size).toBe(6);
   const removed = inTerminal(['k8s', 'rm', 'prod'], env);
   await removed.answer('Remove its ServiceAccount berth/berth-', 'y');
   await removed.answer('Remove them?', 'y');
