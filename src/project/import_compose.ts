@@ -7,7 +7,13 @@ import type { YamlNode } from '../adapters/yaml.ts';
 import { protocolInContainer } from '../protocol/port_protocol.ts';
 import { quoteShellWord } from '../protocol/shell_word.ts';
 import { composeFiles, mergeSources, readSources } from './compose_files.ts';
-import { dependsOn, type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
+import {
+  dependsOn,
+  type ImportedProject,
+  type ImportedService,
+  toServiceName,
+  withBraces,
+} from './imported_project.ts';
 import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
 /** The time after which docker kills a container by default. */
@@ -164,7 +170,7 @@ function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedSe
   return {
     name,
     cmd: `${up} ${word}`,
-    port: port === undefined ? null : asPort(port),
+    port: port === undefined ? null : asPort(withBraces(port, () => true)),
     protocol: protocol === 'tcp' ? protocol : undefined,
     ...checks,
     ...shared,

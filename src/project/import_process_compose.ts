@@ -2,6 +2,7 @@
 import { constants } from 'node:os';
 import { dirname } from 'node:path';
 import type { YamlNode } from '../adapters/yaml.ts';
+import { toldProtocol } from '../protocol/port_protocol.ts';
 import { CHECK, HTTP, SERVICE } from '../settings/limits.ts';
 import { portInCommand } from './command_port.ts';
 import { mergeSources, processComposeFiles, readSources } from './compose_files.ts';
@@ -16,6 +17,12 @@ import {
   toServiceName,
 } from './imported_project.ts';
 import { envEntries, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
+import {
+  processCommand,
+  type ShellCommand,
+  shellCommandIn,
+  withVariables,
+} from './process_compose_commands.ts';
 
 /** The defaults of process-compose. */
 const DEFAULT_PERIOD_S = 10;
@@ -32,6 +39,7 @@ const PROBE: KnownKeys = {
 
 const PROCESS: KnownKeys = {
   command: true,
+  entrypoint: true,
   description: true,
   working_dir: true,
   environment: true,
@@ -47,7 +55,20 @@ const PROCESS: KnownKeys = {
   is_dotenv_disabled: true,
 };
 
-const FILE: KnownKeys = { version: true, environment: true, processes: true };
+const FILE: KnownKeys = {
+  version: true,
+  environment: true,
+  processes: true,
+  shell: { shell_command: true, shell_argument: true },
+};
+
+/** What the parts of a process need to know. */
+interface ProcessContext {
+  /** Others wait for its end. */
+  isTask: boolean;
+  inShell: ShellCommand;
+  notes: string[];
+}
 
 const numberAt = (node: YamlNode | undefined, ...keys: string[]): number | undefined => {
   const text = scalarText(nodeAt(node, ...keys));
@@ -68,7 +89,10 @@ const milliseconds = (seconds: number): number =>
   Math.min(HTTP.maxQueryDurationMs, Math.max(CHECK.minIntervalMs, Math.round(seconds * 1_000)));
 
 /** The check for a probe; undefined if the probe checks nothing. */
-function checkOf(probe: YamlNode | undefined, isLive: boolean): ImportedCheck | undefined {
+function checkOf(
+  probe: YamlNode | undefined,
+  { isLive, inShell }: { isLive: boolean; inShell: ShellCommand },
+): ImportedCheck | undefined {
   const http = probeUrl(nodeAt(probe, 'http_get'));
   const exec = scalarText(nodeAt(probe, 'exec', 'command'));
   if (http === undefined && exec === undefined) return undefined;
@@ -77,7 +101,7 @@ function checkOf(probe: YamlNode | undefined, isLive: boolean): ImportedCheck | 
   const status = numberAt(probe, 'http_get', 'status_code');
   const failures = isLive ? numberAt(probe, 'failure_threshold') : undefined;
   return {
-    ...(http === undefined ? { exec: exec ?? '' } : { http }),
+    ...(http === undefined ? { exec: inShell(exec ?? '') } : { http }),
     // 200 is the default, and here any success counts.
     ...(http === undefined || status === undefined || status === 200 ? {} : { status: [status, status] }),
     ...(isLive || period !== DEFAULT_PERIOD_S ? { interval: milliseconds(period) } : {}),
@@ -93,7 +117,7 @@ const lineWith = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '
 function readyOf(
   name: string,
   value: YamlNode,
-  { isTask, notes }: { isTask: boolean; notes: string[] },
+  { isTask, inShell, notes }: ProcessContext,
 ): ImportedService['ready'] {
   if (isTask) {
     const given = ['readiness_probe', 'ready_log_line'].filter((key) => nodeAt(value, key));
@@ -102,7 +126,7 @@ function readyOf(
   }
 
   const line = scalarText(nodeAt(value, 'ready_log_line'));
-  const check = checkOf(nodeAt(value, 'readiness_probe'), false);
+  const check = checkOf(nodeAt(value, 'readiness_probe'), { isLive: false, inShell });
   if (!check) return line === undefined ? undefined : { log: lineWith(line) };
   const { http, ...more } = check;
   return http !== undefined && Object.keys(more).length === 0 ? http : check;
@@ -121,7 +145,11 @@ function signalName(number: string | undefined): string | undefined {
   return Object.entries(constants.signals).find(([, value]) => String(value) === number)?.[0];
 }
 
-function stopOf(name: string, node: YamlNode | undefined, notes: string[]): ImportedService['stop'] {
+function stopOf(
+  name: string,
+  node: YamlNode | undefined,
+  { inShell, notes }: ProcessContext,
+): ImportedService['stop'] {
   const command = scalarText(nodeAt(node, 'command'));
   const number = scalarText(nodeAt(node, 'signal'));
   const signal = signalName(number);
@@ -129,7 +157,7 @@ function stopOf(name: string, node: YamlNode | undefined, notes: string[]): Impo
     notes.push(`${name}: there is no signal ${number}: shutdown.signal is left out`);
   const seconds = numberAt(node, 'timeout_seconds') ?? DEFAULT_STOP_S;
   return {
-    ...(command === undefined ? {} : { command }),
+    ...(command === undefined ? {} : { command: inShell(command) }),
     ...(signal === undefined ? {} : { signal }),
     grace: `${seconds}s`,
   };
@@ -144,7 +172,7 @@ const POLICIES = new Map([
 function restartOf(
   name: string,
   node: YamlNode | undefined,
-  { isTask, notes }: { isTask: boolean; notes: string[] },
+  { isTask, notes }: ProcessContext,
 ): ImportedService['restart'] {
   const given = scalarText(nodeAt(node, 'restart'));
   const policy = POLICIES.get(given ?? '');
@@ -168,6 +196,7 @@ function restartOf(
 /** The content of the file, and the names that each process gets here: several for replicas. */
 interface Processes {
   names: ReadonlyMap<string, readonly string[]>;
+  inShell: ShellCommand;
   notes: string[];
 }
 
@@ -196,8 +225,9 @@ function awaitedEnds(rows: readonly { value: YamlNode }[]): Set<string> {
   return new Set(ends.map(({ key }) => key));
 }
 
-function portOf(cmd: string, env: Map<string, string>, url: string | undefined): number | string | null {
-  const port = url === undefined ? env.get('PORT') : new URL(url).port || undefined;
+/** The port of a process: that of its probe, or else of its environment or its command. */
+function portOf(cmd: string, env: Map<string, string>, probe: YamlNode | undefined): number | string | null {
+  const port = scalarText(nodeAt(probe, 'http_get', 'port')) ?? env.get('PORT');
   if (port !== undefined) return /^\d+$/.test(port) ? Number(port) : port;
   return portInCommand(cmd)?.port ?? null;
 }
@@ -206,39 +236,42 @@ function portOf(cmd: string, env: Map<string, string>, url: string | undefined):
 function servicesOf(
   key: string,
   value: YamlNode,
-  given: { isTask: boolean; env: Map<string, string>; dotenv: ImportedDotenv },
+  given: { command: string; isTask: boolean; env: Map<string, string>; dotenv: ImportedDotenv },
   all: Processes,
 ): ImportedService[] {
   const { notes } = all;
+  const { command, isTask } = given;
   const names = all.names.get(key) ?? [];
-  const cmd = scalarText(nodeAt(value, 'command'));
   const [first = key] = names;
-  if (cmd === undefined) {
-    notes.push(`${key} has no command: left out`);
-    return [];
-  }
   notes.push(...droppedNote(first, droppedKeys(value, PROCESS)));
-  if (!given.isTask && nodeAt(value, 'readiness_probe') && nodeAt(value, 'ready_log_line'))
+  if (!isTask && nodeAt(value, 'readiness_probe') && nodeAt(value, 'ready_log_line'))
     notes.push(`${first}: ready_log_line is left out, as it has a readiness_probe`);
   const env = new Map([...given.env, ...(envEntries(nodeAt(value, 'environment')) ?? [])]);
   const probe = nodeAt(value, 'readiness_probe');
-  const port = given.isTask ? null : portOf(cmd, env, probeUrl(nodeAt(probe, 'http_get')));
+  const port = isTask ? null : portOf(command, env, probe);
   const group = scalarText(nodeAt(value, 'namespace'));
-  const kind = { isTask: given.isTask, notes };
-  const own = readyOf(first, value, kind);
+  const context = { isTask, inShell: all.inShell, notes };
+  const ready =
+    readyOf(first, value, context) ?? (!isTask && portInCommand(command) ? ('tcp' as const) : undefined);
+  const isForShell = scalarText(nodeAt(value, 'command')) === command;
+  if (isForShell && nodeAt(value, 'entrypoint'))
+    notes.push(`${first}: entrypoint is left out, as it has a command`);
+  const cmd = isForShell ? all.inShell(command) : command;
+  const isTcp = cmd !== command && port !== null && toldProtocol(command, null) === 'tcp';
   const service: Omit<ImportedService, 'name'> = {
     cmd,
-    kind: given.isTask ? 'task' : undefined,
+    kind: isTask ? 'task' : undefined,
     cwd: scalarText(nodeAt(value, 'working_dir')),
     port,
-    ready: own ?? (!given.isTask && portInCommand(cmd) ? 'tcp' : undefined),
-    live: checkOf(nodeAt(value, 'liveness_probe'), true),
-    start_timeout: given.isTask ? undefined : startTimeoutOf(probe),
+    protocol: isTcp ? 'tcp' : undefined,
+    ready,
+    live: checkOf(nodeAt(value, 'liveness_probe'), { isLive: true, inShell: all.inShell }),
+    start_timeout: isTask ? undefined : startTimeoutOf(probe),
     env: env.size > 0 ? env : undefined,
     depends_on: dependsOn(needsOf(first, nodeAt(value, 'depends_on'), all)),
     group: group === 'default' ? undefined : group,
-    restart: restartOf(first, nodeAt(value, 'availability'), kind),
-    stop: nodeAt(value, 'shutdown') ? stopOf(first, nodeAt(value, 'shutdown'), notes) : undefined,
+    restart: restartOf(first, nodeAt(value, 'availability'), context),
+    stop: nodeAt(value, 'shutdown') ? stopOf(first, nodeAt(value, 'shutdown'), context) : undefined,
   };
   if (names.length > 1 && typeof port === 'number')
     notes.push(`${first}: its replicas cannot share port ${port}; each has a free one in $PORT`);
@@ -256,31 +289,39 @@ function servicesOf(
   });
 }
 
+const isDisabled = (value: YamlNode): boolean => scalarText(nodeAt(value, 'disabled')) === 'true';
+
+/** The names of the services of each process that runs. */
+function serviceNames(rows: readonly { key: string; value: YamlNode }[]): Processes['names'] {
+  const taken = new Set<string>();
+  const running = rows.filter(({ value }) => !isDisabled(value) && processCommand(value) !== undefined);
+  return new Map(
+    running.map(({ key, value }) => {
+      const replicas = Math.min(MAX_REPLICAS, Math.max(1, numberAt(value, 'replicas') ?? 1));
+      return [key, Array.from({ length: replicas }, () => toServiceName(key, taken))];
+    }),
+  );
+}
+
 /**
  * The services of the process-compose file `path` with the content `text`, and of its override. Each gets the
  * `.env` file beside it. Throws what the reading throws.
  */
 export function importProcessCompose(text: string, path: string): ImportedProject {
-  const tree = mergeSources(readSources(text, path, processComposeFiles(path)));
+  const dotenv = dotenvIn(dirname(path));
+  const isSet = (name: string): boolean =>
+    process.env[name] !== undefined || dotenv.variables?.has(name) === true;
+  const tree = withVariables(mergeSources(readSources(text, path, processComposeFiles(path))), isSet);
   const rows = mapEntries(nodeAt(tree, 'processes'));
   const env = envEntries(nodeAt(tree, 'environment')) ?? new Map<string, string>();
-  const taken = new Set<string>();
   const notes = droppedNote('the file', droppedKeys(tree, FILE));
-  const isOn = (node: YamlNode): boolean => scalarText(nodeAt(node, 'disabled')) !== 'true';
-  const names = new Map(
-    rows
-      .filter(({ value }) => isOn(value))
-      .map(({ key, value }) => {
-        const replicas = Math.min(MAX_REPLICAS, Math.max(1, numberAt(value, 'replicas') ?? 1));
-        return [key, Array.from({ length: replicas }, () => toServiceName(key, taken))];
-      }),
-  );
+  const all = { names: serviceNames(rows), inShell: shellCommandIn(tree), notes };
   const awaited = awaitedEnds(rows);
-  const dotenv = dotenvIn(dirname(path));
   const services = rows.flatMap(({ key, value }) => {
-    const given = { isTask: awaited.has(key), env, dotenv };
-    if (names.has(key)) return servicesOf(key, value, given, { names, notes });
-    notes.push(`${key} is disabled: left out`);
+    const command = processCommand(value);
+    if (command !== undefined && all.names.has(key))
+      return servicesOf(key, value, { command, isTask: awaited.has(key), env, dotenv }, all);
+    notes.push(isDisabled(value) ? `${key} is disabled: left out` : `${key} has no command: left out`);
     return [];
   });
   return { services, notes: [...notes, ...dotenvNotes(services)] };

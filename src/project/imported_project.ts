@@ -63,6 +63,15 @@ export const SCHEMA_LINE = `# yaml-language-server: $schema=${SCHEMA_FILE}`;
 /** `text` escaped for a project file, so that interpolation leaves it unchanged. */
 export const escapeInterpolation = (text: string): string => text.replace(/\$(?=[${])/g, '$$$$');
 
+/**
+ * `text` with `${NAME}` in place of `$NAME` where `isSet` knows the name. A project file leaves `$NAME` to
+ * the shell.
+ */
+export const withBraces = (text: string, isSet: (name: string) => boolean): string =>
+  text.replace(/\$\$|\$([A-Za-z_]\w*)/g, (whole, name?: string) =>
+    name !== undefined && isSet(name) ? `\${${name}}` : whole,
+  );
+
 /** Makes a valid service name of `text` that is not in `taken`, and adds it there. */
 export function toServiceName(text: string, taken: Set<string>): string {
   const base =

@@ -12,9 +12,12 @@ export class ProjectError extends Error {
   readonly file: string;
   readonly problems: readonly ProjectProblem[];
 
-  /** `text` is the content of the file, from which lines are shown; '' without any. */
-  constructor(file: string, text: string, problems: readonly ProjectProblem[]) {
-    const lines = text.split('\n');
+  /**
+   * `text` is the content of the file, from which lines are shown; '' without any. null: no position is
+   * shown, because the file has been converted.
+   */
+  constructor(file: string, text: string | null, problems: readonly ProjectProblem[]) {
+    const lines = text?.split('\n') ?? null;
     const sorted = [...problems].sort((a, b) => a.at.line - b.at.line || a.at.column - b.at.column);
     super(sorted.map((problem) => formatProblem(file, lines, problem)).join('\n'));
     this.file = file;
@@ -22,7 +25,12 @@ export class ProjectError extends Error {
   }
 }
 
-function formatProblem(file: string, lines: readonly string[], { at, message }: ProjectProblem): string {
+function formatProblem(
+  file: string,
+  lines: readonly string[] | null,
+  { at, message }: ProjectProblem,
+): string {
+  if (lines === null) return `${file}: ${message}`;
   const head = `${file}:${at.line}:${at.column}: ${message}`;
   const line = lines[at.line - 1];
   if (!line?.trim()) return head;

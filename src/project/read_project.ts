@@ -28,6 +28,8 @@ export interface Project {
   file: string;
   /** null: the name of the folder. */
   name: string | null;
+  /** It was made of another tool's file, `file`, so that positions mean nothing. */
+  isConverted: boolean;
   /** Whose environment services start from. */
   environment: 'shell' | 'daemon';
   services: ProjectService[];
@@ -161,10 +163,17 @@ async function checkPatterns(check: ProjectCheck, services: readonly ProjectServ
 
 /**
  * The project defined by `text`, as if it were in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the
- * file fills in what it lacks. Throws a ProjectError with every problem.
+ * file fills in what it lacks. Throws a ProjectError with every problem. `isConverted`: the text was made of
+ * that in `file`.
  */
-export async function parseProject(text: string, file: string, shellEnv: ShellEnvironment): Promise<Project> {
-  const refuse = (problems: readonly ProjectProblem[]) => new ProjectError(displayName(file), text, problems);
+export async function parseProject(
+  text: string,
+  file: string,
+  shellEnv: ShellEnvironment,
+  isConverted = false,
+): Promise<Project> {
+  const refuse = (problems: readonly ProjectProblem[]) =>
+    new ProjectError(displayName(file), isConverted ? null : text, problems);
   const folder = dirname(file);
   const readInput = readEachOnce();
   const dotenv = await readDotenv(folder, { readInput, shellEnv });
@@ -202,7 +211,7 @@ export async function parseProject(text: string, file: string, shellEnv: ShellEn
   if (problems.length > 0) throw refuse(problems);
   const { name = null, environment = 'shell' } = parsed.data;
   const hooks = await hooksOf(check, parsed.data.hooks ?? {});
-  return { file, name, environment, services, hooks };
+  return { file, name, isConverted, environment, services, hooks };
 }
 
 /** The file as a user in the current folder names it. */

@@ -353,6 +353,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/events'],
     ],
     [
+      'bash-of-process-compose',
+      'commands of a process-compose file run in /bin/sh, also if they are for bash',
+      'src/project/process_compose_commands.ts',
+      '(isSimilar && isProgram(command.trim()))',
+      'isSimilar',
+      ['test/project/import_process_compose.test.ts'],
+    ],
+    [
       'env-file-comment',
       'a value of an env file ends at any #',
       'src/settings/env_text.ts',

@@ -308,6 +308,7 @@ services:
       environment: 'shell',
       services: [],
       hooks: [],
+      isConverted: false,
     });
     rmSync(file);
   });

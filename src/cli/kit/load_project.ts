@@ -64,5 +64,5 @@ export async function loadProject(context: CommandContext, named: string | undef
   const { text, notes } = await convertToProject(path);
   context.out.note(`Using ${relativePath(path)}; \`berth import -w\` makes a berth.yaml of it.`);
   for (const note of notes) context.out.warn(note);
-  return parseProject(text, path, process.env);
+  return parseProject(text, path, process.env, true);
 }

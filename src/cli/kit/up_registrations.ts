@@ -51,7 +51,7 @@ export function checkClaims(
     const why = claimRefusal(project.file, registered.get(name), adopt);
     return why === undefined ? [] : [{ at, message: `services.${scope.label(name)}: ${why}` }];
   });
-  if (problems.length > 0) throw new ProjectError(project.file, '', problems);
+  if (problems.length > 0) throw new ProjectError(project.file, project.isConverted ? null : '', problems);
 }
 
 /**

@@ -108,3 +108,13 @@ it('something else in the place of the file is named', async () => {
   expect(other).toMatchObject({ code: 2, stdout: '' });
   expect(other.stderr).toContain('/web/.env:1:1: cannot be read: it is a folder, and not a file\n');
 });
+
+it("a fault in another tool's file has no position, as the file made of it has other lines", async () => {
+  const home = folder();
+  const text = 'processes: { a: { command: run, working_dir: none } }\n';
+  writeFileSync(join(home, 'process-compose.yaml'), text);
+  const { code, stderr } = await berth(['config'], { cwd: home });
+  expect(code).toBe(2);
+  const last = stderr.trimEnd().split('\n').at(-1);
+  expect(last).toBe(`berth: process-compose.yaml: services.a.cwd: there is no folder ${home}/none`);
+});

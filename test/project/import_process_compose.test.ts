@@ -1,0 +1,195 @@
+// The import of process-compose files: what it writes runs as process-compose would run it.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { stringifyProject } from '../../src/project/imported_project.ts';
+import { importProject } from '../../src/project/importers.ts';
+import { parseProject } from '../../src/project/read_project.ts';
+import { must } from '../kit/must.ts';
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'berth-process-compose-'));
+  vi.stubEnv('COMPOSE_SHELL', undefined);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const put = (name: string, text: string): string => {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+};
+
+/** What is written for the file `text`, and the services of that. */
+async function through(text: string, shell: Record<string, string> = {}) {
+  const { services: written, notes } = must(await importProject(put('process-compose.yaml', text)));
+  const project = stringifyProject(written, []);
+  const { services } = await parseProject(project, join(folder, 'berth.yaml'), shell);
+  return { written, services, notes };
+}
+
+/** What is written for a process with `command` in a file with the lines `more`. */
+async function written(command: string, more = ''): Promise<string | undefined> {
+  const { written: all } = await through(
+    `${more}\nprocesses: { a: { command: ${JSON.stringify(command)} } }`,
+  );
+  return all[0]?.cmd;
+}
+
+describe('a command of process-compose', () => {
+  it.each([
+    './api --port 4000',
+    'postgres -D data',
+    'exec node server.mjs',
+    'PORT=3000 DEBUG=a,b NODE_ENV= npm run dev',
+    `python3 -c "print('a; b')" 'c && $d'`,
+    './api "${HOST}:${PORT}"',
+  ])('that only runs a program is written as it is: %s', async (command) => {
+    const shell = { HOST: 'localhost', PORT: '1' };
+    const text = `processes: { a: { command: ${JSON.stringify(command)} } }`;
+    expect((await through(text, shell)).written[0]?.cmd).toBe(command);
+  });
+
+  it.each([
+    ['source ./env.sh', "exec bash -c 'source ./env.sh'"],
+    ['echo -e a', "exec bash -c 'echo -e a'"],
+    ['exec -a web node .', "exec bash -c 'exec -a web node .'"],
+    ['A= echo -e a', "exec bash -c 'A= echo -e a'"],
+    ['cd api && ./run', "exec bash -c 'cd api && ./run'"],
+    ["[[ a == 'a' ]]", "exec bash -c '[[ a == '\\''a'\\'' ]]'"],
+    ['./api --user $UID', "exec bash -c './api --user $UID'"],
+    ['./api {a,b}', "exec bash -c './api {a,b}'"],
+    ['./api "$(date)"', 'exec bash -c \'./api "$(date)"\''],
+    ['./a\n./b', "exec bash -c './a\n./b'"],
+  ])('is run by bash otherwise: %j', async (command, cmd) => {
+    expect(await written(command)).toBe(cmd);
+  });
+
+  it('prints in /bin/sh what bash prints', async () => {
+    put('f.sh', 'SRC=sourced');
+    const command = `source ./f.sh; [[ $SRC == s* ]] && echo "it's $SRC" $$((2 ** 3)) {a,b}`;
+    const { services } = await through(`processes: { a: { command: ${JSON.stringify(command)} } }`);
+    const printed = execFileSync('/bin/sh', ['-c', must(services[0]).cmd], { cwd: folder, encoding: 'utf8' });
+    expect(printed).toBe("it's sourced 8 a b\n");
+  });
+
+  it('is run by the shell of the file, or of COMPOSE_SHELL', async () => {
+    const shell = (program: string, option: string) =>
+      `shell: { shell_command: ${program}, shell_argument: ${option} }`;
+    expect(await written('[[ a ]]', shell('sh', '-c'))).toBe('[[ a ]]');
+    expect(await written('[[ a ]]', shell('/bin/sh', '-ec'))).toBe("exec /bin/sh -ec '[[ a ]]'");
+    expect(await written('./a', shell('zsh', '-c'))).toBe('./a');
+    expect(await written('./a; b', shell('zsh', '-c'))).toBe("exec zsh -c './a; b'");
+    expect(await written('http.server', shell('python3', '-m'))).toBe('exec python3 -m http.server');
+    vi.stubEnv('COMPOSE_SHELL', 'zsh');
+    expect(await written('echo a')).toBe("exec zsh -c 'echo a'");
+  });
+
+  it('has bash for the commands of probes and stops too, and keeps its port and protocol', async () => {
+    const text = `
+processes:
+  db:
+    command: "cd data; redis-server --port 7000"
+    readiness_probe: { exec: { command: "[[ -e up ]]" } }
+    liveness_probe: { exec: { command: ./check } }
+    shutdown: { command: "source ./stop" }
+`;
+    const { written: all } = await through(text);
+    expect(all).toMatchObject([
+      {
+        cmd: "exec bash -c 'cd data; redis-server --port 7000'",
+        port: 7000,
+        protocol: 'tcp',
+        ready: { exec: "exec bash -c '[[ -e up ]]'" },
+        live: { exec: './check' },
+        stop: { command: "exec bash -c 'source ./stop'" },
+      },
+    ]);
+  });
+});
+
+describe('an entrypoint of process-compose', () => {
+  it('is a program without a shell, unless there is a command', async () => {
+    const text = `
+processes:
+  a: { entrypoint: [printf, "%s,", "it's", "$X;", "", "b c"] }
+  b: { command: ./b, entrypoint: [./c] }
+  c: { command: ./c, depends_on: { a: { condition: process_completed_successfully } } }
+`;
+    const { written: all, services, notes } = await through(text);
+    expect(all.map(({ name, cmd, kind, depends_on }) => [name, cmd, kind, depends_on])).toEqual([
+      ['a', "exec printf %s, 'it'\\''s' '$X;' '' 'b c'", 'task', undefined],
+      ['b', './b', undefined, undefined],
+      ['c', './c', undefined, ['a']],
+    ]);
+    expect(execFileSync('/bin/sh', ['-c', must(services[0]).cmd], { encoding: 'utf8' })).toBe(
+      "it's,$X;,,b c,",
+    );
+    expect(notes).toEqual(['b: entrypoint is left out, as it has a command']);
+  });
+
+  it('or a command is needed: others do not wait for a process without one', async () => {
+    const text = `
+processes:
+  a: { entrypoint: [] }
+  b: { disabled: true, command: ./b }
+  c: { command: ./c, depends_on: { a: {}, b: { condition: process_started } } }
+`;
+    const { services, notes } = await through(text);
+    expect(services).toMatchObject([{ name: 'c', dependsOn: [] }]);
+    expect(notes).toEqual([
+      'a has no command: left out',
+      'b is disabled: left out',
+      'c: there is no process a to wait for',
+      'c: waits for a to succeed; process_completed would take a failure too',
+      'c: there is no process b to wait for',
+    ]);
+  });
+});
+
+describe('a variable in a process-compose file', () => {
+  it('is substituted without braces too if it is set, outside of commands', async () => {
+    vi.stubEnv('PLACE', folder);
+    vi.stubEnv('NOT_SET', undefined);
+    put('.env', 'WP=4000\n');
+    const text = `
+environment: ["D=$PLACE", "E=\${PLACE}", "PW=pa$NOT_SET$$PLACE$1"]
+processes:
+  a:
+    command: echo "$PLACE"
+    working_dir: $PLACE
+    environment: [L=$WP/x]
+    readiness_probe: { http_get: { port: $WP, path: /$PLACE-$NOT_SET } }
+`;
+    const { written: all, services } = await through(text, { PLACE: folder });
+    expect(all[0]?.cmd).toBe('exec bash -c \'echo "$PLACE"\'');
+    expect(services).toMatchObject([
+      { cwd: folder, port: 4000, ready: `http://localhost:4000/${folder}-$NOT_SET` },
+    ]);
+    const { env_file: _, ...env } = Object.fromEntries(must(services[0]).env);
+    expect(env).toMatchObject({ D: folder, E: folder, PW: 'pa$NOT_SET$PLACE$1', L: '4000/x' });
+  });
+
+  it.each(['${WP}', '${WP:-1}', '$WP'])('can be the port of a probe: %s', async (port) => {
+    put('.env', 'WP=4000\n');
+    const probe = `{ http_get: { host: 127.0.0.1, port: "${port}" }, period_seconds: 1 }`;
+    const { services } = await through(`processes: { a: { command: ./a, readiness_probe: ${probe} } }`);
+    expect(services).toMatchObject([{ port: 4000, ready: { http: 'http://127.0.0.1:4000/' } }]);
+  });
+});
+
+it('the published port of a compose file may be a variable without braces', async () => {
+  vi.stubEnv('PATH', folder);
+  put('.env', 'WP=4000\n');
+  const text =
+    'services: { a: { image: x, ports: ["$WP:80"] }, b: { image: x, ports: ["127.0.0.1:${XP:-1}:80"] } }';
+  const { services: all } = must(await importProject(put('compose.yaml', text)));
+  expect(all.map(({ port }) => port)).toEqual(['${WP}', '${XP:-1}']);
+  const { services } = await parseProject(stringifyProject(all, []), join(folder, 'berth.yaml'), {});
+  expect(services.map(({ port }) => port)).toEqual([4000, 1]);
+});
