@@ -273,6 +273,14 @@ export const MUTANTS: readonly Mutant[] = [
       SERVICE,
     ],
     [
+      'port-kept-against-claim',
+      'a service with an automatic port keeps one that another service has registered',
+      'src/actors/registry/registry.ts',
+      'if (others.length === 0) return kept;',
+      'return kept;',
+      ['test/actors/registry/registry.test.ts'],
+    ],
+    [
       'revision-of-default',
       'a field that is absent in a stored record counts as a change',
       'src/actors/registry/registration_rules.ts',

@@ -208,15 +208,20 @@ class Registry {
   }
 
   /**
-   * Leases a port for `port: 0` and for every agent. A plain service keeps its port, and a given port is used
-   * even if it is taken. Returns null for a given port, and for none.
+   * Leases a port for `port: 0` and for every agent. A plain service keeps its port unless another service
+   * has registered it too; a given port is used even if it is taken. Returns null for a given port, and for
+   * none.
    */
   private async lease(input: ServiceInput, before: StoredService | undefined): Promise<number | null> {
     const { name: owner, port, agent } = input;
     const kept = before?.spec.port ?? null;
     if (port === null || (!agent && port !== 0)) return null;
     // A plain service may be running on its port.
-    if (!agent && kept !== null) return kept;
+    if (before && !agent && kept !== null) {
+      const { protocol } = before.spec;
+      const { others } = await this.ports.ask('claim', { owner, port: kept, protocol });
+      if (others.length === 0) return kept;
+    }
     const [from, to] = port !== 0 ? [port, port] : this.config.ports[agent ? 'agent' : 'service'];
     const lease = await this.ports.ask('lease', { owner, from, to, keep: port === 0 ? kept : null });
     return lease.port;

@@ -30,6 +30,7 @@ import {
   removeStale,
   renamedServices,
   staleServices,
+  takenPorts,
   takeOverRenamed,
   type UpPlan,
 } from '../kit/up_registrations.ts';
@@ -213,9 +214,10 @@ async function printPlan(context: CommandContext, plan: UpPlan, adopt: boolean):
   const { services, project, scope } = plan;
   const renamed = renamedServices(plan, registered);
   for (const [name, before] of renamed) context.out.note(`${before.name} would become ${name}`);
+  const taken = takenPorts(plan, registered);
   const planned = services.map((service) => ({
     name: service.name,
-    ...planRegistration(project.file, service, registered.get(service.name)),
+    ...planRegistration(project.file, service, registered.get(service.name), taken),
   }));
   const moved = planned.flatMap(({ name, change, fields }) =>
     change === 'register' || fields.includes('port') || fields.includes('protocol') ? [name] : [],

@@ -63,21 +63,28 @@ export interface PlannedChange {
 /** Whether the process has what it needs. With the label, it is older than harmless changes. */
 const isCurrent = ({ stale, labels }: ServiceDetail): boolean => !stale || labels.includes(NO_RESTART_LABEL);
 
+/** An `auto` service keeps its port, unless that is one of `taken`, the ports that other services have. */
+const isPortChanged = (
+  { port }: ProjectService,
+  before: ServiceDetail,
+  taken: ReadonlySet<number>,
+): boolean => (port === 'auto' ? before.port === null || taken.has(before.port) : port !== before.port);
+
 /** Predicts what `registerService` would do. It cannot detect changed values of `env`. */
 export function planRegistration(
   file: string,
   service: ProjectService,
   before: ServiceDetail | undefined,
+  taken: ReadonlySet<number>,
 ): PlannedChange {
   if (!before) return { change: 'register', fields: [], restarts: false };
-  const isAuto = service.port === 'auto';
   const goal = desiredSpec(file, service, before.port);
   const current = pickFields(before, COMPARED_FIELDS);
   const changed = [...PROCESS_FIELDS, ...RECORD_FIELDS].filter(
     (field) => !isSameJson(goal[field], current[field]),
   );
   const needsProcess = changed.some((field) => PROCESS_FIELDS.includes(field));
-  const portChanged = isAuto ? before.port === null : service.port !== before.port;
+  const portChanged = isPortChanged(service, before, taken);
   const envChanged = !isSameJson(Object.keys(goal.env).toSorted(), before.envKeys.toSorted());
   const fields = [...changed, ...(portChanged ? ['port'] : []), ...(envChanged ? ['env'] : [])];
   const restarts =
@@ -86,15 +93,16 @@ export function planRegistration(
 }
 
 /**
- * Registers `service` as the project `file` describes it. `before` is the current registration. The daemon
- * never returns the values of `env`: to detect a change, this registers only the new `env` and compares the
- * hashes of the specs.
+ * Registers `service` as the project `file` describes it. `before` is the current registration, and `taken`
+ * the registered ports of other services. The daemon never returns the values of `env`: to detect a change,
+ * this registers only the new `env` and compares the hashes of the specs.
  */
 export async function registerService(
   client: Client,
   file: string,
   service: ProjectService,
   before: ServiceDetail | undefined,
+  taken: ReadonlySet<number> = new Set(),
 ): Promise<RegistrationResult> {
   const goal = desiredSpec(file, service, portOf(service));
   if (!before)
@@ -114,7 +122,7 @@ export async function registerService(
     goal.labels,
     before.labels.filter((label) => !isMark(label)),
   );
-  const portChanged = isAuto ? before.port === null : goal.port !== before.port;
+  const portChanged = isPortChanged(service, before, taken);
   if (portChanged || PROCESS_FIELDS.some(isChanged))
     return {
       detail: await registerAndRead(client, goal),

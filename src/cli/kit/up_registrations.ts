@@ -57,7 +57,8 @@ export function checkClaims(
 /**
  * The registrations of an `up`, in rounds that follow each other; those of a round are made at the same time.
  * First, services lose the dependencies that the file no longer has: together with a new one, an old one can
- * form a cycle, which the daemon refuses.
+ * form a cycle, which the daemon refuses. Services with `auto` come last: the daemon leases them ports that
+ * no other service has then.
  */
 export function registrationRounds<S extends Pick<ProjectService, 'name' | 'dependsOn' | 'port'>>(
   services: readonly S[],
@@ -69,7 +70,19 @@ export function registrationRounds<S extends Pick<ProjectService, 'name' | 'depe
     const kept = service.dependsOn.filter((one) => before.has(dependencyName(one)));
     return [...before].every((name) => now.has(name)) ? [] : [{ ...service, dependsOn: kept }];
   });
-  return [reduced, [...services]];
+  const isAuto = ({ port }: S): boolean => port === 'auto';
+  return [reduced, services.filter((one) => !isAuto(one)), services.filter(isAuto)];
+}
+
+/** The ports that the file gives by number, and those of registered services that this `up` leaves out. */
+export function takenPorts(
+  { services }: UpPlan,
+  registered: ReadonlyMap<string, ServiceDetail>,
+): Set<number> {
+  const planned = new Set(services.map(({ name }) => name));
+  const others = [...registered.values()].filter(({ name }) => !planned.has(name));
+  const ports = [...services, ...others].map(({ port }) => port);
+  return new Set(ports.filter((port) => typeof port === 'number'));
 }
 
 /** The result of two registrations of one service. */
@@ -90,15 +103,18 @@ const combined = (first: RegistrationResult | undefined, last: RegistrationResul
  */
 export async function registerAll(
   client: Client,
-  { project: { file }, services, scope }: UpPlan,
+  plan: UpPlan,
   registered: ReadonlyMap<string, ServiceDetail>,
 ): Promise<Map<string, RegistrationResult>> {
+  const { project, services, scope } = plan;
+  const taken = takenPorts(plan, registered);
   const results = new Map<string, RegistrationResult>();
   const register = async (service: ProjectService): Promise<void> => {
     const { name } = service;
     const first = results.get(name);
+    const before = first?.detail ?? registered.get(name);
     try {
-      const last = await registerService(client, file, service, first?.detail ?? registered.get(name));
+      const last = await registerService(client, project.file, service, before, taken);
       results.set(name, combined(first, last));
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);

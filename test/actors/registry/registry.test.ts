@@ -157,6 +157,20 @@ describe('registering', () => {
     expect(await portOf('db', 0)).toBe(201);
   });
 
+  it('gives port 0 another port once a second service has registered the one it has', async () => {
+    const it = await setting();
+    const portOf = async (name: string, port: number) =>
+      (await it.registry.ask('register', { input: input(name, { port }) })).stored.spec.port;
+    expect(await portOf('web', 0)).toBe(200);
+    expect(await portOf('api', 200)).toBe(200);
+    expect(await portOf('web', 0)).toBe(201);
+    expect(await portOf('web', 0)).toBe(201);
+    expect(await portOf('db', 201)).toBe(201);
+    // The second of two keeps the port that the first has left.
+    expect(await Promise.all([portOf('db', 0), portOf('api', 0)])).toEqual([202, 200]);
+    expect(await portOf('web', 0)).toBe(201);
+  });
+
   it('gives an agent its own free port, or the free port it asks for', async () => {
     const it = await setting();
     const portOf = async (name: string, port: number) =>
@@ -590,8 +604,9 @@ describe('the registry with random registrations', () => {
             continue;
           }
           const used = new Set([...model].filter(([other]) => other !== name).map(([, one]) => one.port));
-          let expected = port || before?.port || 200;
-          while (port === 0 && !before && used.has(expected)) expected += 1;
+          const kept = before && !used.has(before.port) ? before.port : 200;
+          let expected = port || kept;
+          while (port === 0 && used.has(expected)) expected += 1;
           const spec = { port: expected, cmd, env: env ?? before?.env ?? [], deps: dependsOn };
           const same = before && JSON.stringify(spec) === JSON.stringify(before.spec);
           const revision = before ? before.revision + (same ? 0 : 1) : 1;

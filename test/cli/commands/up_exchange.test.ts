@@ -1,8 +1,9 @@
 // What the services of a file take from each other: `up` applies it at once, on a real daemon.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Daemon } from '../../kit/daemon.ts';
+import { freePort } from '../../kit/free_ports.ts';
 import { berth, cleanEnv, daemonOf, folder, type Ran, type RunOptions } from '../berth_process.ts';
 
 interface Project {
@@ -102,3 +103,66 @@ it.each([1, 3, 5])(
     expect(dependenciesIn(await shown())).toEqual(turned);
   },
 );
+
+const NODE = JSON.stringify(process.execPath);
+const SERVER = `exec ${NODE} -e 'require("http").createServer((q, r) => r.end()).listen(process.env.PORT)'`;
+
+/** The services of a file, by the port of each, and one that refers to the port of `a`. */
+const servers = (ports: Record<string, number | 'auto'>): Record<string, object> => {
+  const server = (port: number | 'auto'): object => ({ cmd: SERVER, port, ready: 'tcp' });
+  const named = Object.entries(ports).map(([name, port]) => [name, server(port)]);
+  return { ...Object.fromEntries(named), c: { ...server('auto'), env: { A: '${port.a}' } } };
+};
+
+describe('an automatic port gives way to the same number of another service', () => {
+  const given = freePort();
+
+  it.each<[string, string, Record<string, number | 'auto'>, string[]]>([
+    ['it was its number', 'it runs', { a: given }, []],
+    ['it was its number', 'it is stopped', { a: given }, ['stop a']],
+    ['it was its number', 'an `up` has only registered it', { a: given }, ['up --no-start']],
+    ['it was its number, and the other had an automatic one', 'both run', { a: given, b: 'auto' }, []],
+    ['it was leased', 'it runs', { a: 'auto' }, []],
+    ['it was leased', 'it is stopped', { a: 'auto' }, ['stop a']],
+  ])('when %s, and %s', async (_, how, ports, lines) => {
+    const { write, run, shown } = await project();
+    write(servers(ports));
+    expect((await run('up')).code).toBe(0);
+    const before = await shown();
+    const { port } = before['a'];
+    write(servers({ a: 'auto', b: port }));
+    for (const line of lines) expect((await run(line)).code).toBe(0);
+    const isRunning = how !== 'it is stopped';
+    expect((await run('up --dry-run')).stdout.split('\n')).toContain(
+      `a would change: port${isRunning ? '; restarts' : ''}`,
+    );
+    expect(await run('up')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(isRunning ? /✓ a has changed and was restarted at/ : /✓ a is running at/),
+    });
+    const after = await shown();
+    expect(after).toMatchObject({ a: { status: 'running' }, b: { status: 'running', port } });
+    expect(after['a'].port).not.toBe(port);
+    const environment = readFileSync(`/proc/${after['c'].pid}/environ`, 'utf8').split('\0');
+    expect(environment).toContain(`A=${after['a'].port}`);
+    expect(await run('up')).toMatchObject({ code: 0, stderr: 'Everything is up to date.\n' });
+    expect((await shown())['a'].port).toBe(after['a'].port);
+  });
+
+  it('in the first `up`, and when a service of another project has it', async () => {
+    const { daemon, write, run, shown } = await project();
+    write(servers({ a: 'auto' }));
+    await run('up --no-start');
+    const leased = (await shown())['a'].port;
+    await run('down');
+    write(servers({ a: 'auto', b: leased }));
+    expect((await run('up')).code).toBe(0);
+    const { a, b } = await shown();
+    expect([b.port, a.port === leased]).toEqual([leased, false]);
+    await daemon.request('POST', '/v1/services', { name: 'other', port: a.port, cmd: SERVER });
+    expect((await run('up --dry-run')).stdout.split('\n')).toContain('a would change: port; restarts');
+    expect((await run('up')).stdout).toMatch(/✓ a has changed and was restarted at/);
+    expect((await daemon.request('POST', '/v1/services/other/start')).status).toBe(200);
+    expect(await run('up')).toMatchObject({ code: 0, stderr: 'Everything is up to date.\n' });
+  });
+});

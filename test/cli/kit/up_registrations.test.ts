@@ -45,3 +45,13 @@ it('the registrations under way, and those before them, never form a cycle, and 
     { numRuns: 2_000 },
   );
 });
+
+it('services with a number are registered before a port is leased for others', () => {
+  fc.assert(
+    fc.property(file, file, (before, services) => {
+      const rounds = registrationRounds(services, new Map(before.map((one) => [one.name, one])));
+      const leases = rounds.at(-1) ?? [];
+      expect(new Set(leases)).toEqual(new Set(services.filter(({ port }) => port === 'auto')));
+    }),
+  );
+});
