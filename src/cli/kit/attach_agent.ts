@@ -51,6 +51,8 @@ const isLostConnection = ({ exit, code, reason }: TerminalEnd): boolean =>
 
 /** Pause before each attempt to attach again. */
 const RETRY_MS = 500;
+/** How long the window's size has to stay before an observer attaches again. */
+const RESIZED_MS = 200;
 
 /**
  * Connects stdin and stdout, which must be terminals, to the agent registered as `called`. Resolves when
@@ -100,9 +102,13 @@ interface Attempt extends AgentViewing {
 /** Shows output on the alternate screen, which it enters with the first piece. */
 function alternateScreen(called: string, { onOpen, detachKeys }: Attempt) {
   const screen = stdout();
-  const filter = new TerminalFilter();
+  let filter = new TerminalFilter();
   let isEntered = false;
   return {
+    /** Another session begins, with a screen of its own. */
+    begin: (): void => {
+      filter = new TerminalFilter();
+    },
     show: (bytes: Uint8Array) => {
       if (!isEntered) {
         onOpen?.();
@@ -117,6 +123,53 @@ function alternateScreen(called: string, { onOpen, detachKeys }: Attempt) {
   };
 }
 
+/** Gives each key to `type`, and calls `leave` for those that detach. Returns what ends that. */
+function readKeys(
+  detachKeys: DetachKeys,
+  { type, leave }: { type: (keys: Uint8Array) => void; leave: () => void },
+): () => void {
+  const { stdin } = process;
+  const matcher = new DetachMatcher(detachKeys);
+  const take = (keys: Buffer): void => {
+    const { typed, isLeaving } = matcher.take(keys);
+    if (typed.length > 0) type(typed);
+    if (isLeaving) leave();
+  };
+  stdin.setRawMode(true);
+  stdin.on('data', take);
+  stdin.resume();
+  return () => {
+    stdin.off('data', take);
+    stdin.setRawMode(false);
+    stdin.pause();
+  };
+}
+
+/**
+ * Ends a session some time after the window's size has changed, to attach again: a screen that was drawn
+ * for a smaller window stays broken in a larger one, and an observer cannot have the program draw it again.
+ */
+function redrawing(endSession: () => void) {
+  let timer: NodeJS.Timeout | undefined;
+  let isDue = false;
+  return {
+    later: (): void => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        isDue = true;
+        endSession();
+      }, RESIZED_MS);
+    },
+    /** Whether the session was ended for it, since the last call. */
+    isDue: (): boolean => {
+      const was = isDue;
+      isDue = false;
+      return was;
+    },
+    cancel: (): void => clearTimeout(timer),
+  };
+}
+
 /**
  * Attaches once; resolves with 'stopped' on SIGTSTP. With `isLost`, waits for the daemon; what is typed
  * meanwhile is dropped, but for the keys that detach.
@@ -127,53 +180,52 @@ async function attachOnce(
   called: string,
   attempt: Attempt,
 ): Promise<TerminalEnd | 'stopped'> {
-  const { stdin } = process;
   const { detachKeys, isLost, mode, takeover } = attempt;
   const screen = stdout();
   const alternate = alternateScreen(called, attempt);
-  const matcher = new DetachMatcher(detachKeys);
   const end = new AbortController();
   // Whoever has taken over since the connection was lost stays.
   const role = { mode, takeover: takeover && !isLost };
   const options = { ...role, onOutput: alternate.show, signal: end.signal };
   const attach = (): Promise<TerminalSession> => client.attach(called, options);
   let terminal = isLost ? null : await attach();
-  const resize = (): void => {
+  const fit = (): void => {
     const size = terminalSize(screen);
     if (size) terminal?.resize(size.columns, size.rows);
   };
-  const restore = (): void => {
-    stdin.setRawMode(false);
-    stdin.pause();
-    alternate.leave();
-  };
+  const redraw = redrawing(() => terminal?.detach());
+  const resize = mode === 'observe' ? redraw.later : fit;
   let finish = (_: TerminalEnd | 'stopped'): void => {};
   const finished = new Promise<TerminalEnd | 'stopped'>((resolve) => {
     finish = resolve;
   });
-  const type = (keys: Buffer): void => {
-    const { typed, isLeaving } = matcher.take(keys);
-    if (typed.length > 0) terminal?.write(typed);
-    if (!isLeaving) return;
-    if (terminal) terminal.detach();
-    else finish(DETACHED);
+  const stopReading = readKeys(detachKeys, {
+    type: (keys) => terminal?.write(keys),
+    leave: () => (terminal ? terminal.detach() : finish(DETACHED)),
+  });
+  const restore = (): void => {
+    stopReading();
+    alternate.leave();
   };
   const stop = (): void => finish('stopped');
   const removeInterrupt = context.onInterrupt(restore);
   process.on('SIGTSTP', stop);
-  stdin.setRawMode(true);
-  stdin.on('data', type);
-  stdin.resume();
   screen.on('resize', resize);
   const session = async (): Promise<TerminalEnd> => {
     terminal ??= await retried(attach, end.signal);
-    resize();
-    return terminal.ended;
+    fit();
+    for (;;) {
+      const ended = await terminal.ended;
+      if (!redraw.isDue()) return ended;
+      terminal = null;
+      alternate.begin();
+      terminal = await attach();
+    }
   };
   return Promise.race([session(), finished]).finally(() => {
     process.off('SIGTSTP', stop);
     screen.off('resize', resize);
-    stdin.off('data', type);
+    redraw.cancel();
     end.abort();
     restore();
     removeInterrupt();

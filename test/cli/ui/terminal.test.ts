@@ -402,6 +402,25 @@ it('berth agent attach attaches again by itself after kill -9 of the daemon', as
   expect(await screen.ended).toMatchObject({ exitCode: 4 });
 });
 
+it('an observer whose window was too small sees the whole screen once it is enlarged', async () => {
+  const daemon = await daemonOf();
+  const { stateDir, configFile } = daemon;
+  const cmd =
+    'i=1; while [ $i -le 30 ]; do printf "\\033[%d;1Hrow %d" $i $i; i=$((i+1)); done; exec sleep 60';
+  const size = { cols: 100, rows: 30 };
+  await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd, cwd: newFolder(), ...size });
+  const call = [process.execPath, BIN, 'agent', 'attach', 'bot', '--observe', '--state-dir', stateDir];
+  const screen = openTerminal([...call, '--config', configFile]);
+  await screen.until(/^row 30/);
+  for (const rows of [35, 40]) screen.resize(120, rows);
+  const whole = Array.from({ length: 30 }, (_, at) => `row ${at + 1}`).join();
+  await eventually(() => screen.lines().slice(0, 30).join() === whole, screen.lines);
+  expect(screen.isAlternate()).toBe(true);
+  screen.type('\x1d');
+  expect(await screen.ended).toMatchObject({ exitCode: 0 });
+  expect(screen.raw().match(/Watching bot/g)).toHaveLength(1);
+});
+
 it('berth agent attach attaches again by itself after a change of auth.token', async () => {
   const config = (token: string): string => `[auth]\ntoken = "${token}"\n`;
   const [old, changed] = ['an-old-token-of-berth', 'a-new-token-of-berth'];
