@@ -1,23 +1,49 @@
 // The port that a command names, for other tools' files, which do not state it.
+import { isOnlyClient, serverCommands } from './server_command.ts';
 
 export interface CommandPort {
   /** `auto`: the port in $PORT. */
   port: number | 'auto';
 }
 
-const NUMBER =
-  /(?:\bPORT=|--(?:http-)?port[= ]|(?:^|\s)-p[= ]?|(?:--bind|--listen|-b)[= ]\S*:|(?:localhost|127\.0\.0\.1|0\.0\.0\.0):)(\d{2,5})\b/;
-const HTTP_SERVER = /\bhttp\.server\s+(\d{2,5})\b/;
+/** An address to listen on, up to its port. */
+const HOST = String.raw`(?:(?:https?|tcp|ssl):\/\/)?[^\s/]*:`;
+
+/** What is before the port of a server in its command, in order of preference. */
+const BEFORE_PORT: readonly string[] = [
+  '--(?:http-)?port[= ]',
+  // For docker: perhaps an address before it, and the port in the container after it.
+  String.raw`-p[= ]?(?:\d+\.\d+\.\d+\.\d+:)?`,
+  `--?listen[= ](?:${HOST})?`,
+  `(?:--?bind|--?addr|--?http|--address|--listen-addr(?:ess)?|--web\\.listen-address|-[blS])[= ]${HOST}`,
+  `(?:--urls[= ]|ASPNETCORE_URLS=)${HOST}`,
+  String.raw`(?:\S*\/)?serve\s(?:.*\s)?-l[= ]?`,
+  String.raw`http\.server\s+`,
+  `runserver\\s+(?:${HOST})?`,
+  'PORT=',
+];
+const NAMES = BEFORE_PORT.map((before) => new RegExp(`(?:^|\\s)(?:${before})(\\d{2,5})\\b`));
+
+/** The `export PORT=3000` before a server. */
+const EXPORTED = /\bexport\s+(?:\w+=\S*\s+)*PORT=["']?(\d{2,5})\b/;
+
 /** `$PORT`, `process.env.PORT` and the like, but no assignment. */
 const VARIABLE = /\bPORT\b(?!=)/;
 
-/** The port that `command` names; null without one. */
+/** The port that `command` listens on, if it names one; null otherwise, as for one that it only talks to. */
 export function portInCommand(command: string): CommandPort | null {
+  const servers = serverCommands(command);
+  if (servers.length === 0) return null;
   if (VARIABLE.test(command)) return { port: 'auto' };
-  const [, port] = NUMBER.exec(command) ?? HTTP_SERVER.exec(command) ?? [];
+  const found = servers.flatMap((server) => NAMES.map((name) => name.exec(server)));
+  const [, port] = [...found, EXPORTED.exec(command)].find((match) => match !== null) ?? [];
   const number = Number(port ?? 0);
   return number > 0 && number <= 65_535 ? { port: number } : null;
 }
+
+/** Whether `command` only talks to servers, and not on a port in $PORT. */
+export const isPortlessClient = (command: string): boolean =>
+  isOnlyClient(command) && !VARIABLE.test(command);
 
 /** Names that Procfiles give to processes without a port: by Heroku's convention, also as a suffix. */
 const WORKER_NAME = /(?:^|[_-])(?:workers?|jobs?|clock|cron|scheduler|queue|consumer)(?:[_-]?\d+)?$/i;
@@ -33,7 +59,8 @@ export type WorkerSign = 'program' | 'name';
 
 /** Why a process is a worker, from its `type` and its command, which names no port; null: not a worker. */
 export const workerSign = (type: string, command: string): WorkerSign | null => {
-  if ([QUEUE_PROGRAM, BUILD_WATCH].some((pattern) => pattern.test(command))) return 'program';
+  if ([QUEUE_PROGRAM, BUILD_WATCH].some((pattern) => pattern.test(command)) || isPortlessClient(command))
+    return 'program';
   return WORKER_NAME.test(type) ? 'name' : null;
 };
 

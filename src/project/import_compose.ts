@@ -31,9 +31,12 @@ const firstOfRange = (ports: string): string =>
   ports.includes('$') ? ports : (ports.split('-')[0] ?? ports);
 
 /**
- * The host port in one entry of `ports`: `8080:80`, `127.0.0.1:8080:80/tcp`, `{published: 8080}`.
+ * The TCP port of this machine in one entry of `ports`: `8080:80`, `127.0.0.1:8080:80/tcp`,
+ * `{published: 8080}`.
  */
 function publishedPort(entry: YamlNode): string | undefined {
+  const protocol = scalarText(nodeAt(entry, 'protocol')) ?? /\/(\w+)$/.exec(scalarText(entry) ?? '')?.[1];
+  if ((protocol ?? 'tcp') !== 'tcp') return undefined;
   const long = scalarText(nodeAt(entry, 'published'));
   if (long !== undefined) return firstOfRange(long);
   const short = scalarText(entry)?.replace(/\/\w+$/, '');

@@ -33,7 +33,8 @@ export function dotenvIn(folder: string): ImportedDotenv {
     : { file: undefined, variables: new Map() };
 }
 
-const portPlaceholder = (name: string): string => `\${port.${name}}`;
+/** The port of the service `name` in its environment. */
+export const portPlaceholder = (name: string): string => `\${port.${name}}`;
 
 /**
  * `service` with the variables of `dotenv`, except for a PORT there if the service has a port: it would give

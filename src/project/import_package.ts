@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
 import { readTextFile } from '../settings/state_files.ts';
-import { portInCommand, serverOptions } from './command_port.ts';
+import { isPortlessClient, portInCommand, serverOptions } from './command_port.ts';
 import { type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
 
 interface Manifest {
@@ -112,14 +112,15 @@ function servicesFromManifest(
     const name = toServiceName(part ?? called, taken);
     const folder = cwd === '.' ? {} : { cwd };
     const named = portInCommand(text);
-    const options = named ? null : serverOptions(text);
-    if (!named && options === null)
+    const isClient = isPortlessClient(text);
+    const options = named || isClient ? null : serverOptions(text);
+    if (!named && !isClient && options === null)
       notes.push(`${name}: its script names no port, so it must listen on $PORT`);
     return {
       name,
       cmd: runScript(runner, script, options ?? ''),
       ...folder,
-      port: named?.port ?? 'auto',
+      port: isClient ? null : (named?.port ?? 'auto'),
       ready: named || options !== null ? 'tcp' : undefined,
     };
   });

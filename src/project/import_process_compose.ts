@@ -198,6 +198,7 @@ interface Processes {
   names: ReadonlyMap<string, readonly string[]>;
   inShell: ShellCommand;
   notes: string[];
+  guessedPorts: Set<string>;
 }
 
 /** The dependencies of a process. */
@@ -232,6 +233,13 @@ function portOf(cmd: string, env: Map<string, string>, probe: YamlNode | undefin
   return portInCommand(cmd)?.port ?? null;
 }
 
+/** Whether nothing but its probe, or the environment of all processes, says that a process has `port`. */
+function isGuess(port: number | string, command: string, value: YamlNode): boolean {
+  const named = portInCommand(command)?.port;
+  const own = envEntries(nodeAt(value, 'environment'))?.get('PORT');
+  return named !== 'auto' && ![String(named), own].includes(String(port));
+}
+
 /** The services of one process: one, or one per replica. */
 function servicesOf(
   key: string,
@@ -249,6 +257,7 @@ function servicesOf(
   const env = new Map([...given.env, ...(envEntries(nodeAt(value, 'environment')) ?? [])]);
   const probe = nodeAt(value, 'readiness_probe');
   const port = isTask ? null : portOf(command, env, probe);
+  if (port !== null && isGuess(port, command, value)) all.guessedPorts.add(first);
   const group = scalarText(nodeAt(value, 'namespace'));
   const context = { isTask, inShell: all.inShell, notes };
   const ready =
@@ -315,7 +324,8 @@ export function importProcessCompose(text: string, path: string): ImportedProjec
   const rows = mapEntries(nodeAt(tree, 'processes'));
   const env = envEntries(nodeAt(tree, 'environment')) ?? new Map<string, string>();
   const notes = droppedNote('the file', droppedKeys(tree, FILE));
-  const all = { names: serviceNames(rows), inShell: shellCommandIn(tree), notes };
+  const guessedPorts = new Set<string>();
+  const all = { names: serviceNames(rows), inShell: shellCommandIn(tree), notes, guessedPorts };
   const awaited = awaitedEnds(rows);
   const services = rows.flatMap(({ key, value }) => {
     const command = processCommand(value);
@@ -324,5 +334,5 @@ export function importProcessCompose(text: string, path: string): ImportedProjec
     notes.push(isDisabled(value) ? `${key} is disabled: left out` : `${key} has no command: left out`);
     return [];
   });
-  return { services, notes: [...notes, ...dotenvNotes(services)] };
+  return { services, notes: [...notes, ...dotenvNotes(services)], guessedPorts };
 }

@@ -52,6 +52,8 @@ export interface ImportedProject {
   services: ImportedService[];
   /** What the importer could not carry over, one line each. */
   notes: string[];
+  /** The services whose port may as well be that of another one. */
+  guessedPorts?: ReadonlySet<string>;
 }
 
 /** The schema for editors, relative to the project file: the same on every machine, without a daemon. */

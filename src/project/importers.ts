@@ -3,7 +3,9 @@ import { existsSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { readTextInput } from '../settings/state_files.ts';
 import { listedComposeFiles } from './compose_files.ts';
+import { withDistinctPorts } from './distinct_ports.ts';
 import { importCompose } from './import_compose.ts';
+import { dotenvIn } from './import_dotenv.ts';
 import { importPackage } from './import_package.ts';
 import { importProcessCompose } from './import_process_compose.ts';
 import { importProcfile } from './import_procfile.ts';
@@ -16,6 +18,8 @@ interface Importer {
   /** The files that a setting names in a folder, instead of the usual ones. */
   listed?: (folder: string) => string[];
   pattern: RegExp;
+  /** The port of a service whose port is unknown. */
+  unknownPort: 'auto' | null;
   read: (text: string, path: string) => ImportedProject;
 }
 
@@ -25,12 +29,14 @@ export const IMPORTERS: readonly Importer[] = [
     kind: 'Procfile',
     files: ['Procfile.dev', 'Procfile'],
     pattern: /^Procfile/,
+    unknownPort: 'auto',
     read: (text, path) => importProcfile(text, dirname(path)),
   },
   {
     kind: 'process-compose file',
     files: ['process-compose.yaml', 'process-compose.yml'],
     pattern: /^process-compose.*\.ya?ml$/,
+    unknownPort: null,
     read: (text, path) => importProcessCompose(text, path),
   },
   {
@@ -38,12 +44,14 @@ export const IMPORTERS: readonly Importer[] = [
     files: ['compose.yaml', 'compose.yml', 'docker-compose.yml', 'docker-compose.yaml'],
     listed: listedComposeFiles,
     pattern: /compose.*\.ya?ml$/,
+    unknownPort: null,
     read: (text, path) => importCompose(text, path),
   },
   {
     kind: 'package.json',
     files: ['package.json'],
     pattern: /^package\.json$/,
+    unknownPort: 'auto',
     read: (text, path) => importPackage(text, dirname(path)),
   },
 ];
@@ -64,10 +72,15 @@ export function importableFiles(folder: string): string[] {
 }
 
 /**
- * Imports the file at `path` with the importer for its name; undefined if none matches. Throws what the
- * reading throws.
+ * Imports the file at `path` with the importer for its name; undefined if none matches. Each port is that of
+ * one service. Throws what the reading throws.
  */
 export async function importProject(path: string): Promise<(ImportedProject & { kind: string }) | undefined> {
   const importer = importerOf(path);
-  return importer && { kind: importer.kind, ...importer.read(await readTextInput(path), path) };
+  if (!importer) return undefined;
+  const { kind, read, unknownPort } = importer;
+  const imported = read(await readTextInput(path), path);
+  const { variables } = dotenvIn(dirname(path));
+  const variable = (name: string) => process.env[name] ?? variables?.get(name);
+  return { kind, ...withDistinctPorts(imported, { unknownPort, variable }) };
 }

@@ -14,16 +14,18 @@ const TCP_SERVERS: ReadonlySet<string> = new Set([
 
 /** Wrappers, which run the program named after them. */
 const RUNNERS: ReadonlySet<string> = new Set([
-  ...['exec', 'env', 'nohup', 'nice', 'setpriv', 'sudo', 'gosu', 'su-exec'],
+  ...['exec', 'env', 'nohup', 'nice', 'setpriv', 'sudo', 'gosu', 'su-exec', 'time', 'timeout', 'command'],
+  ...['sh', 'bash', 'dash', 'zsh', 'if', 'then', 'else', 'elif', 'while', 'until', 'do', '!'],
+  ...['npx', 'bunx', 'bundle', 'cross-env', 'dotenv'],
 ]);
 /** Wrapper words that are followed by a user name rather than the program. */
 const BEFORE_USER: ReadonlySet<string> = new Set(['gosu', 'su-exec', '-u']);
 
-/** The name of the program that a simple command runs. */
-function programOf(command: string): string {
+/** The name of the program that a simple command runs; '' for none. */
+export function programOf(command: string): string {
   const words = command.trim().split(/\s+/);
   const isBefore = (word: string, at: number): boolean =>
-    RUNNERS.has(word) || /^-|^\w+=/.test(word) || BEFORE_USER.has(words[at - 1] ?? '');
+    RUNNERS.has(word) || /^-|^\w+=|^\d+[smh]?$/.test(word) || BEFORE_USER.has(words[at - 1] ?? '');
   const program = words.find((word, at) => !isBefore(word, at)) ?? '';
   return program.slice(program.lastIndexOf('/') + 1);
 }
