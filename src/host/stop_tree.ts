@@ -35,6 +35,8 @@ export interface StopTarget {
 export interface TreeStopScan {
   /** The live processes of the tree. */
   members: readonly ProcessRow[];
+  /** Whether there is a process that may turn out to be a member: see `TreeScan`. */
+  hasBlankOrphan: boolean;
   /** The listeners on the port of the run. */
   portListeners: () => readonly ListeningSocket[];
   /** Monotonic milliseconds, like all times here. */
@@ -62,6 +64,8 @@ const MAX_FREEZE_ROUNDS = 10;
  * reported.
  */
 const PORT_FREE_MS = 50;
+/** How long a process without an environment may be in the middle of exec. Others never had one. */
+const BLANK_MS = 50;
 /** Pauses between scans: minimum, maximum, and share of the time waited; after SIGKILL. */
 const POLL = { minMs: 5, maxMs: 250, share: 1 / 8, afterKillMs: 3 };
 
@@ -108,6 +112,7 @@ export class TreeStop {
   private advanceEmpty(scan: TreeStopScan): number | null {
     const { now } = scan;
     this.empty ??= { scans: 0, since: now };
+    if (scan.hasBlankOrphan && now - this.empty.since < BLANK_MS) return POLL.minMs;
     this.empty.scans += 1;
     if (this.empty.scans < EMPTY_SCANS) return 0;
     this.target.onGone();

@@ -93,7 +93,7 @@ export class TreeStops {
   private scan(): number {
     const { clock, tree, roots, protectedPids } = this.config;
     const all = new Map([...roots(), ...this.roots()].map((root) => [root.run, root]));
-    const { members } = tree.scan([...all.values()], protectedPids());
+    const { members, hasBlankOrphan } = tree.scan([...all.values()], protectedPids());
     let rows: ListeningSocket[] | undefined;
     const listenersOn = (port: number): ListeningSocket[] => {
       rows ??= this.listeners.rows().filter((row) => isLocalAddress(row.address));
@@ -103,6 +103,7 @@ export class TreeStops {
     for (const [run, stop] of this.stops) {
       const wishMs = stop.advance({
         members: members.get(run) ?? [],
+        hasBlankOrphan,
         portListeners: () => listenersOn(stop.options.port),
         now: clock.monotonic(),
       });

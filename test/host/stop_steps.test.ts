@@ -33,9 +33,10 @@ function stopOf({ child, row }: { child: ChildProcess; row: ProcessRow }, graceM
   };
   const options: TreeStopOptions = { signal: 'SIGTERM', graceMs, port: 0, isSent: false };
   const stop = new TreeStop(target, options, 0);
-  const scan = (now: number, ...members: ProcessRow[]) =>
-    stop.advance({ members, portListeners: () => [], now });
-  return { stop, scan };
+  const advance = (now: number, hasBlankOrphan: boolean, members: ProcessRow[]) =>
+    stop.advance({ members, hasBlankOrphan, portListeners: () => [], now });
+  const scan = (now: number, ...members: ProcessRow[]) => advance(now, false, members);
+  return { stop, scan, scanWithBlankOrphan: (now: number) => advance(now, true, []) };
 }
 
 test('a process that one scan has missed is still stopped', async () => {
@@ -47,6 +48,18 @@ test('a process that one scan has missed is still stopped', async () => {
   expect(scan(2)).not.toBeNull();
   expect(scan(3)).toBeNull();
   expect(await stop.report).toMatchObject({ signal: 'SIGTERM', escalated: false, reaped: 1 });
+});
+
+test('a process in the middle of exec is waited for, and one that never shows an environment is not', async () => {
+  const born = await sleeper();
+  const { stop, scan, scanWithBlankOrphan } = stopOf(born, 5_000);
+  for (let now = 0; now < 40; now += 5) expect(scanWithBlankOrphan(now)).toBe(5);
+  expect(scan(40, born.row)).not.toBeNull();
+  await once(born.child, 'exit');
+  expect(scanWithBlankOrphan(45)).toBe(5);
+  expect(scanWithBlankOrphan(95)).not.toBeNull();
+  expect(scanWithBlankOrphan(96)).toBeNull();
+  expect(await stop.report).toMatchObject({ signal: 'SIGTERM', reaped: 1 });
 });
 
 test('what is left after the grace period is frozen before any of it is killed', async () => {

@@ -20,6 +20,11 @@ export interface RunRoot {
 export interface TreeScan {
   /** The running processes of each run; its first process first, if it runs. */
   members: ReadonlyMap<string, ProcessRow[]>;
+  /**
+   * Whether a child of this process, which adopts orphans, belongs to no run as far as can be seen, and shows
+   * no environment: it may be in the middle of exec, and have the mark of a run as soon as that is over.
+   */
+  hasBlankOrphan: boolean;
   table: ReadonlyMap<number, ProcessRow>;
 }
 
@@ -94,7 +99,7 @@ function scanWithoutTable(roots: readonly RunRoot[]): TreeScan {
     };
     members.set(run, exists(pid) ? [row] : []);
   }
-  return { members, table: new Map() };
+  return { members, hasBlankOrphan: false, table: new Map() };
 }
 
 /** Finds the processes of runs, and remembers what it has seen between scans. */
@@ -103,11 +108,13 @@ export class ProcessTree {
   private readonly readEnviron: typeof environOf;
   /**
    * The run each process is marked with. The environment of a process is read only once, because its mark
-   * never changes.
+   * never changes. One that is empty is read again: in the middle of exec every environment is.
    */
   private readonly marks = new Map<number, KnownProcess>();
   /** The run that each process was found to belong to. */
   private readonly seen = new Map<number, KnownProcess>();
+  /** The processes whose environment was empty in the latest scan. */
+  private readonly blank = new Set<number>();
 
   constructor(readTable: typeof processTable = processTable, readEnviron: typeof environOf = environOf) {
     this.readTable = readTable;
@@ -123,19 +130,24 @@ export class ProcessTree {
     if (table.size === 0) return scanWithoutTable(roots);
     dropGone(this.marks, table);
     dropGone(this.seen, table);
+    this.blank.clear();
     for (const root of roots) root.grouped = stillOwnsGroup(root, table);
     const byRun = new Map(roots.map((root) => [root.run, root]));
     const ownerOf = this.ownerLookup(byRun, table, protectedPids);
     const members = new Map<string, ProcessRow[]>(roots.map((root) => [root.run, []]));
+    let hasBlankOrphan = false;
     for (const row of table.values()) {
       const owner = isRunning(row) ? ownerOf(row) : null;
-      if (owner === null) continue;
+      if (owner === null) {
+        hasBlankOrphan ||= row.ppid === process.pid && this.blank.has(row.pid);
+        continue;
+      }
       this.seen.set(row.pid, { startTicks: row.startTicks, run: owner });
       const list = members.get(owner);
       if (row.pid === byRun.get(owner)?.pid) list?.unshift(row);
       else list?.push(row);
     }
-    return { members, table };
+    return { members, hasBlankOrphan, table };
   }
 
   /** Returns a function that finds the run a process belongs to, for one scan. */
@@ -176,6 +188,10 @@ export class ProcessTree {
     const known = knownProcessOf(this.marks, row);
     if (known) return known.run;
     const environ = this.readEnviron(row.pid);
+    if (environ?.length === 0) {
+      this.blank.add(row.pid);
+      return null;
+    }
     const run = environ ? runMarkInEnviron(environ) : null;
     this.marks.set(row.pid, { startTicks: row.startTicks, run });
     return run;

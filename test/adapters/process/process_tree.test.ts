@@ -3,9 +3,10 @@ import { expect, test } from 'vitest';
 import type { ProcessRow } from '../../../src/adapters/process/process_table.ts';
 import { ProcessTree, type RunRoot, runMarkInEnviron } from '../../../src/adapters/process/process_tree.ts';
 
-type Given = Partial<ProcessRow> & { pid: number; mark?: string };
+/** `isBlank`: it has no environment. */
+type Given = Partial<ProcessRow> & { pid: number; mark?: string; isBlank?: boolean };
 
-const row = ({ mark: _mark, ...given }: Given): ProcessRow => ({
+const row = ({ mark: _mark, isBlank: _isBlank, ...given }: Given): ProcessRow => ({
   ...{ ppid: 1, pgid: given.pid, session: given.pid, startTicks: given.pid, state: 'S' },
   ...{ cpuTicks: 0, rssBytes: 0, comm: 'x' },
   ...given,
@@ -19,19 +20,24 @@ const root = (run: string, pid: number, more: Partial<RunRoot> = {}): RunRoot =>
 function scans(...tables: Given[][]) {
   let current: Given[] = [];
   const reads: number[] = [];
+  let hasBlankOrphan = false;
   const tree = new ProcessTree(
     () => new Map(current.map((given) => [given.pid, row(given)])),
     (pid) => {
       reads.push(pid);
-      const mark = current.find((given) => given.pid === pid)?.mark;
+      const { mark, isBlank } = current.find((given) => given.pid === pid) ?? {};
+      if (isBlank) return Buffer.alloc(0);
       return Buffer.from(`A=1\0${mark === undefined ? '' : `BERTH_RUN=${mark}\0`}B=2\0`);
     },
   );
   return {
     reads,
+    hasBlankOrphan: () => hasBlankOrphan,
     next(roots: RunRoot[], spared: number[] = []) {
       current = tables.shift() ?? [];
-      const { members } = tree.scan(roots, new Set(spared));
+      const scan = tree.scan(roots, new Set(spared));
+      const { members } = scan;
+      hasBlankOrphan = scan.hasBlankOrphan;
       return Object.fromEntries([...members].map(([run, rows]) => [run, rows.map(({ pid }) => pid).sort()]));
     },
   };
@@ -69,6 +75,22 @@ test('a mark of a known run takes precedence over all but an earlier membership,
     { pid: 12, ppid: 10, mark: 'stranger' },
   ]);
   expect(next([root('a', 10), root('b', 20)])).toEqual({ a: [10, 12], b: [11, 20] });
+});
+
+test('an environment that is empty in the middle of exec is read again', () => {
+  const orphan = { pid: 15, ppid: process.pid };
+  const { next, hasBlankOrphan } = scans([{ ...orphan, isBlank: true }], [{ ...orphan, mark: 'a' }]);
+  expect([next([root('a', 10)]), hasBlankOrphan()]).toEqual([{ a: [] }, true]);
+  expect([next([root('a', 10)]), hasBlankOrphan()]).toEqual([{ a: [15] }, false]);
+});
+
+test('only orphans of this process that belong to no run are doubtful', () => {
+  const { next, hasBlankOrphan } = scans([
+    { pid: 10, ppid: process.pid, isBlank: true },
+    { pid: 11, ppid: 1, isBlank: true },
+    { pid: 12, ppid: process.pid },
+  ]);
+  expect([next([root('a', 10)]), hasBlankOrphan()]).toEqual([{ a: [10] }, false]);
 });
 
 test('a process once seen in a tree stays in it when it leaves group, session and parent', () => {
