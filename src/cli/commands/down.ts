@@ -12,6 +12,7 @@ import { createProgress } from '../kit/progress.ts';
 import { isReplacedBy, projectFileOf } from '../kit/project_file.ts';
 import { detailsOf, unlessRemoved } from '../kit/removed_meanwhile.ts';
 import { chosenStack, STACK_OPTIONS, scopeOf } from '../kit/stack_scope.ts';
+import { untilDone } from '../kit/standard_streams.ts';
 
 /** The message that nothing of `path` is up. It names a file that `path` replaces and that is still up. */
 function nothingUp(path: string, all: readonly ServiceDetail[]): string {
@@ -68,34 +69,37 @@ export const downCommand = defineCommand({
     );
     const missing = names.find((name) => !ours.some((service) => service.name === full(name)));
     if (missing !== undefined) throw new CommandError(`${missing} is no service that came from ${path}`);
-    const progress = createProgress(context.out);
-    const report = batchReporter(context, progress, { label });
-    const removeInterrupt = context.onInterrupt(() => progress.stop());
-    const outcomes = await runInDependencyOrder(reverseDependencies(ours), async ({ name }) => {
-      progress.begin(label(name), 'stopping');
-      try {
-        const stopped = await unlessRemoved(client.stop(name, { grace }));
-        if (!stopped) return report.done(name, goneMeanwhile(name));
-        if (!keep) await unlessRemoved(client.remove(name));
-        const text = keep
-          ? describeStop(stopped)
-          : `${describeStop(stopped).replace('stopped', 'stopped and removed')}`;
-        report.done(name, { record: { ...stopped, removed: !keep }, text });
-      } finally {
-        progress.end(label(name));
+    // From here on a reader that leaves must not leave some services running.
+    return untilDone(async () => {
+      const progress = createProgress(context.out);
+      const report = batchReporter(context, progress, { label });
+      const removeInterrupt = context.onInterrupt(() => progress.stop());
+      const outcomes = await runInDependencyOrder(reverseDependencies(ours), async ({ name }) => {
+        progress.begin(label(name), 'stopping');
+        try {
+          const stopped = await unlessRemoved(client.stop(name, { grace }));
+          if (!stopped) return report.done(name, goneMeanwhile(name));
+          if (!keep) await unlessRemoved(client.remove(name));
+          const text = keep
+            ? describeStop(stopped)
+            : `${describeStop(stopped).replace('stopped', 'stopped and removed')}`;
+          report.done(name, { record: { ...stopped, removed: !keep }, text });
+        } finally {
+          progress.end(label(name));
+        }
+      });
+      for (const [name, outcome] of outcomes) {
+        if ('failed' in outcome) report.failed(name, outcome.failed);
+        if ('skipped' in outcome)
+          report.failed(
+            name,
+            new CommandError(`not stopped: ${label(outcome.skipped)} needs it and still runs`),
+          );
       }
+      removeInterrupt();
+      if (ours.length === 0) context.out.note(nothingUp(path, details));
+      await noteFormerStacks(context, client, { file: path, stack }, details);
+      return report.end();
     });
-    for (const [name, outcome] of outcomes) {
-      if ('failed' in outcome) report.failed(name, outcome.failed);
-      if ('skipped' in outcome)
-        report.failed(
-          name,
-          new CommandError(`not stopped: ${label(outcome.skipped)} needs it and still runs`),
-        );
-    }
-    removeInterrupt();
-    if (ours.length === 0) context.out.note(nothingUp(path, details));
-    await noteFormerStacks(context, client, { file: path, stack }, details);
-    return report.end();
   },
 });

@@ -21,6 +21,7 @@ import { type PlannedChange, planRegistration, type RegistrationResult } from '.
 import { detailsOf, unlessRemoved, whileRegistered } from '../kit/removed_meanwhile.ts';
 import { registerHooks, runCreateHook } from '../kit/stack_hooks.ts';
 import { chosenStack, isStackOf, STACK_OPTIONS, type StackChoice, scopeOf } from '../kit/stack_scope.ts';
+import { untilDone } from '../kit/standard_streams.ts';
 import { restartService, startContinuesNote, startService, whenStarted } from '../kit/start_service.ts';
 import { UncheckedStarts } from '../kit/unchecked_starts.ts';
 import {
@@ -265,6 +266,40 @@ async function followPlan(
   await printMergedLogs(context, client, query, view);
 }
 
+interface ApplyOptions extends StackChoice {
+  timeout: number | undefined;
+  wait: boolean;
+  start: boolean;
+  force: boolean;
+  adopt: boolean;
+}
+
+/** Registers and starts what the file asks for. Resolves with the exit code if something is not up. */
+async function applyProject(
+  context: CommandContext,
+  client: Client,
+  project: Project,
+  names: readonly string[],
+  { timeout, wait, start, force, adopt, ...choice }: ApplyOptions,
+): Promise<{ plan: UpPlan; exitCode: number | undefined }> {
+  const registered = await registeredServices(client);
+  const plan = planOf(project, names, await registerStack(client, project, choice));
+  checkClaims(plan, registered, adopt);
+  const before = [...registered.values()];
+  await noteFormerStacks(context, client, { file: project.file, stack: plan.stack }, before);
+  await takeOverRenamed(context, client, plan, registered);
+  const specs = await registerAll(client, plan, registered);
+  await markForNewUrls(context, client, plan, specs, registered);
+  await removeStale(context, client, plan, registered);
+  await registerHooks(client, project, plan.stack, registered);
+  if (start) await runCreateHook(context, client, project, plan.stack);
+  if (start) await freeTakenPorts(client, plan, specs);
+  if (plan.services.length === 0) context.out.note(`${project.file} has no services.`);
+  const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start, force });
+  noteOldEnvironment(context, plan, specs);
+  return { plan, exitCode };
+}
+
 export const upCommand = defineCommand({
   about:
     'Registers what has changed, starts services in dependency order, restarts only those whose change ' +
@@ -290,28 +325,14 @@ export const upCommand = defineCommand({
     ['berth up', 'everything in berth.yaml'],
     ['berth up web', 'web and its dependencies'],
   ],
-  run: async (context, names, { file, timeout, wait, start, force, adopt, attach, dryRun, ...choice }) => {
+  run: async (context, names, { file, attach, dryRun, ...options }) => {
     const project = await loadProject(context, file);
     selectedServices(project, names);
-    if (dryRun) return printPlan(context, await dryPlan(context, project, names, choice), adopt);
+    if (dryRun) return printPlan(context, await dryPlan(context, project, names, options), options.adopt);
     await ensureDaemon(context);
     const client = await context.client();
-    const registered = await registeredServices(client);
-    const plan = planOf(project, names, await registerStack(client, project, choice));
-    checkClaims(plan, registered, adopt);
-    const before = [...registered.values()];
-    await noteFormerStacks(context, client, { file: project.file, stack: plan.stack }, before);
-    await takeOverRenamed(context, client, plan, registered);
-    const specs = await registerAll(client, plan, registered);
-    await markForNewUrls(context, client, plan, specs, registered);
-    await removeStale(context, client, plan, registered);
-    await registerHooks(client, project, plan.stack, registered);
-    if (start) await runCreateHook(context, client, project, plan.stack);
-    if (start) await freeTakenPorts(client, plan, specs);
+    const { plan, exitCode } = await untilDone(() => applyProject(context, client, project, names, options));
     const { services } = plan;
-    if (services.length === 0) context.out.note(`${project.file} has no services.`);
-    const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start, force });
-    noteOldEnvironment(context, plan, specs);
     if (!attach || services.length === 0) return exitCode;
     context.out.note(`Following ${countText(services.length, 'log')}; Ctrl-C ends this, not the services.`);
     await followPlan(context, client, plan);

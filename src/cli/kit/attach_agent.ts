@@ -189,12 +189,12 @@ async function attachOnce(
   const options = { ...role, onOutput: alternate.show, signal: end.signal };
   const attach = (): Promise<TerminalSession> => client.attach(called, options);
   let terminal = isLost ? null : await attach();
-  const fit = (): void => {
+  const sendSize = (): void => {
     const size = terminalSize(screen);
     if (size) terminal?.resize(size.columns, size.rows);
   };
   const redraw = redrawing(() => terminal?.detach());
-  const resize = mode === 'observe' ? redraw.later : fit;
+  const resize = mode === 'observe' ? redraw.later : sendSize;
   let finish = (_: TerminalEnd | 'stopped'): void => {};
   const finished = new Promise<TerminalEnd | 'stopped'>((resolve) => {
     finish = resolve;
@@ -213,7 +213,7 @@ async function attachOnce(
   screen.on('resize', resize);
   const session = async (): Promise<TerminalEnd> => {
     terminal ??= await retried(attach, end.signal);
-    fit();
+    sendSize();
     for (;;) {
       const ended = await terminal.ended;
       if (!redraw.isDue()) return ended;

@@ -18,6 +18,23 @@ export function hangUp(): void {
 
 const handledStreams = new Set<NodeJS.WriteStream>();
 
+const IS_FINISHING = Symbol.for('berth.isFinishing');
+/** Shared by the copies of this module: each file of commands that is loaded on demand has one. */
+const shared = globalThis as { [IS_FINISHING]?: boolean };
+
+/**
+ * Performs `work`, which makes changes one after the other. It is done to its end although the reader of its
+ * output closes the pipe, as head and grep -q do: half of the services would be started otherwise.
+ */
+export async function untilDone<T>(work: () => Promise<T>): Promise<T> {
+  shared[IS_FINISHING] = true;
+  try {
+    return await work();
+  } finally {
+    shared[IS_FINISHING] = false;
+  }
+}
+
 /**
  * Ends the command silently if the reader of a pipe closes it, as head and less do, or the terminal is gone,
  * and with one line if writing fails, as on a full disk.
@@ -26,6 +43,7 @@ function endOnBrokenPipe(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   if (handledStreams.has(stream)) return stream;
   handledStreams.add(stream);
   stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE' && shared[IS_FINISHING]) return;
     if (error.code === 'EPIPE') process.exit(EXIT_CODE.ok);
     if (error.code === 'EIO' && stream.isTTY) return hangUp();
     if (error.code === undefined) throw error;
