@@ -53,6 +53,8 @@ const LIVE_PAGE_ID = /^live-(page-.*)$/;
 /** A code that has not been used yet. */
 interface OpenCode {
   secret: string;
+  /** By the wall clock. A timer ends it by the monotonic one, which may stand still. */
+  expiresAt: number;
   /** Called when the code is used, expires or is withdrawn. */
   onGone: () => void;
 }
@@ -209,6 +211,7 @@ export class AccessKeys {
     const secret = randomText(32);
     this.codes.set(id, {
       secret,
+      expiresAt: this.clock.now() + PAGE.codeMs,
       onGone: () => {
         cancel();
         onGone(id);
@@ -257,7 +260,10 @@ export class AccessKeys {
     }
     if (parseAgentKeyId(id)) return this.agents.secretOf(id);
     const expires = PAGE_ID.exec(id)?.[1];
-    if (expires === undefined) return this.codes.get(id)?.secret ?? null;
+    if (expires === undefined) {
+      const code = this.codes.get(id);
+      return code && code.expiresAt > this.clock.now() ? code.secret : null;
+    }
     return Number.parseInt(expires, 36) * 1000 > this.clock.now() ? this.pageSecret(id) : null;
   }
 

@@ -109,6 +109,13 @@ describe('a dashboard code', () => {
   });
 });
 
+it('a code has expired although its timer stood still, as while the machine was suspended', () => {
+  const { keys, clock } = keysOf('secret');
+  const code = codeOf(keys);
+  clock.standStill(PAGE.codeMs);
+  expect(() => prove(keys, code.id)).toThrow('unknown key');
+});
+
 describe('the key of a dashboard session', () => {
   const pageOf = (keys: AccessKeys) => keys.openSession(bearer(keys, codeOf(keys)));
 
