@@ -563,4 +563,38 @@ describe(`berth cloud move${NO_POSTGRES}`, () => {
     });
     expect(move('--replace')).toMatchObject({ status: 0, stdout: said });
   });
+
+  it('given again, removes from the database what the state directory no longer has', async () => {
+    const team = await newTeam();
+    const config = `[cloud]\ntoken = "cloud"\nport = 0\nrelay_port = -1\nkey_file = "${team.key}"\n`;
+    const before = await startDaemon({ config, command: ['cloud', 'serve'] });
+    const { stateDir, configFile } = before;
+    const id = await addWorkload(before, 'moved');
+    const { token } = (await ask(before, 'POST', '/k8s/tokens', { name: 'ci' })).body;
+    const grant = { token: 'ci', role: 'admin' };
+    expect((await ask(before, 'POST', '/k8s/grants', grant)).status).toBe(201);
+    await stopDaemon(before);
+    const move = (...more: string[]) =>
+      spawnSync(
+        process.execPath,
+        [BIN, 'cloud', 'move', '--state-dir', stateDir, '--config', configFile, ...more],
+        { encoding: 'utf8', env: { ...process.env, BERTH_DATABASE_URL: team.url } },
+      );
+    expect(move()).toMatchObject({ status: 0 });
+    const after = await startDaemon({ config, command: ['cloud', 'serve'], stateDir });
+    expect((await ask(after, 'DELETE', '/k8s/tokens/ci')).status).toBe(200);
+    await stopDaemon(after);
+    expect(move()).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining(
+        'the database has what the state directory does not have: token ci, grant ',
+      ),
+    });
+    expect(move('--replace')).toMatchObject({ status: 0 });
+    const shared = await startServer(team);
+    expect((await workloads(shared)).map((row) => row.id)).toEqual([id]);
+    const request = { authorization: `Bearer ${token}` };
+    expect((await shared.request('GET', '/k8s/workloads', undefined, request)).status).toBe(401);
+    expect((await ask(shared, 'GET', '/k8s/grants')).body).toEqual([]);
+  });
 });

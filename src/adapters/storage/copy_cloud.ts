@@ -1,5 +1,6 @@
 // Copies all rows of the cloud part from one store into another.
 import type { StoredCluster } from '../../protocol/clusters.ts';
+import { tokenSubject } from '../../protocol/principals.ts';
 import type { CloudBatch, CloudStore } from './cloud_store.ts';
 import type { Vault } from './vault.ts';
 
@@ -29,16 +30,58 @@ const EMPTY: CloudBatch = {
   savings: [],
 };
 
-/** A cluster with another id already has the name, so this cluster was not copied. */
-export class NameTakenError extends Error {
-  override readonly name = 'NameTakenError';
+interface CopiedTable {
+  rows(store: CloudStore): Promise<{ key: string; label: string }[]>;
+  remove(store: CloudStore, key: string): Promise<void>;
+}
+
+/** What may be too much in a target, in the order of its removal: first what lets somebody in. */
+const TABLES: readonly CopiedTable[] = [
+  {
+    rows: async (store) =>
+      (await store.tokens()).map(({ id, name }) => ({ key: id, label: `token ${name}` })),
+    remove: (store, id) => store.removeToken(id, tokenSubject(id), []),
+  },
+  {
+    rows: async (store) => (await store.grants()).map(({ id }) => ({ key: id, label: `grant ${id}` })),
+    remove: (store, id) => store.removeGrant(id, []),
+  },
+  {
+    rows: async (store) =>
+      (await store.policies()).map(({ name }) => ({ key: name, label: `policy ${name}` })),
+    remove: (store, name) => store.removePolicy(name),
+  },
+  {
+    rows: async (store) => (await store.tethers()).map(({ id }) => ({ key: id, label: `tether ${id}` })),
+    remove: (store, id) => store.removeTether(id),
+  },
+  {
+    rows: async (store) =>
+      (await store.clusters()).map(({ id, name }) => ({ key: id, label: `cluster ${name}` })),
+    remove: (store, id) => store.removeCluster(id),
+  },
+];
+
+/** The rows of a table that the target has and the source lacks. */
+async function surplusOf(
+  table: CopiedTable,
+  { from, to }: Pick<CloudCopy, 'from' | 'to'>,
+): Promise<{ key: string; label: string }[]> {
+  const kept = new Set((await table.rows(from)).map(({ key }) => key));
+  return (await table.rows(to)).filter(({ key }) => !kept.has(key));
+}
+
+/** What `copyCloud` would remove from the target, such as `token deploy`. */
+export async function surplusRows(copy: Pick<CloudCopy, 'from' | 'to'>): Promise<string[]> {
+  const lists = await Promise.all(TABLES.map((table) => surplusOf(table, copy)));
+  return lists.flat().map(({ label }) => label);
 }
 
 async function copyCluster({ from, opener, to, sealer }: CloudCopy, row: StoredCluster): Promise<number> {
   const access = row.access && sealer.seal(row.id, opener.open(row.id, row.access));
-  const sealed = { ...row, access };
-  const isKept = (await to.cluster(row.id)) ? await to.saveCluster(sealed) : await to.addCluster(sealed);
-  if (!isKept) throw new NameTakenError(`another cluster is registered as ${row.name}, or as the pod's own`);
+  // With what an earlier copy has written of its workloads.
+  await to.removeCluster(row.id);
+  await to.addCluster({ ...row, access });
   let count = 0;
   for await (const part of from.workloads(row.id)) {
     count += part.length;
@@ -51,11 +94,12 @@ async function copyCluster({ from, opener, to, sealer }: CloudCopy, row: StoredC
 }
 
 /**
- * Copies everything, and seals the access to clusters again with the key of `to`. Rows with the same ids are
- * replaced, so a copy can be repeated. Throws a NameTakenError.
+ * Makes `to` hold what `from` does, and seals the access to clusters again with the key of `to`. Can be
+ * repeated, also after it was interrupted. Operations that `to` has had stay.
  */
 export async function copyCloud(copy: CloudCopy): Promise<CopiedCloud> {
   const { from, to } = copy;
+  for (const table of TABLES) for (const { key } of await surplusOf(table, copy)) await table.remove(to, key);
   const clusters = await from.clusters();
   let workloads = 0;
   for (const row of clusters) workloads += await copyCluster(copy, row);

@@ -4,7 +4,8 @@ import { takeStateDir } from '../../adapters/host/host_start.ts';
 import { DatabaseError } from '../../adapters/postgres/connection.ts';
 import { type LeasedStore, openLeased } from '../../adapters/postgres/open_leased.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
-import { copyCloud, NameTakenError } from '../../adapters/storage/copy_cloud.ts';
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
+import { copyCloud, surplusRows } from '../../adapters/storage/copy_cloud.ts';
 import { openDaemonStore } from '../../adapters/storage/daemon_store.ts';
 import { embeddedCloudStore } from '../../adapters/storage/embedded_cloud.ts';
 import { newPagesInFlight } from '../../adapters/storage/store_room.ts';
@@ -25,30 +26,37 @@ const NOTHING_LOST = 'The store of the state directory is as it was; the command
 function refusal(error: unknown, label: string): unknown {
   if (error instanceof DatabaseError)
     return new CommandError(`the database ${label}: ${error.message}`, NOTHING_LOST);
-  if (error instanceof VaultError || error instanceof NameTakenError)
-    return new CommandError(error.message, NOTHING_LOST);
+  if (error instanceof VaultError) return new CommandError(error.message, NOTHING_LOST);
   return error;
 }
 
-/** Throws a CommandError when a replica has used the database, whose rows could be newer than the copies. */
-async function refuseUsed({ store, earlierHolder }: LeasedStore): Promise<void> {
-  if (earlierHolder === null || earlierHolder.startsWith(HOLDER)) return;
-  const tables = [store.clusters(), store.tokens(), store.policies(), store.grants()];
-  const isEmpty = (await Promise.all(tables)).every((rows) => rows.length === 0);
-  if (isEmpty) return;
-  throw new CommandError(
-    `${earlierHolder} has used the database: what has changed there would be undone, such as revoked tokens`,
-    '`--replace` copies all the same, and replaces the rows that are in both.',
-  );
+/** Throws a CommandError when the database would lose rows, or what a replica has changed in them. */
+async function refuseLoss(from: CloudStore, { store: to, earlierHolder }: LeasedStore): Promise<void> {
+  const surplus = await surplusRows({ from, to });
+  const what = surplus.slice(0, 5).join(', ') + (surplus.length > 5 ? ' and others' : '');
+  const isUsed = earlierHolder !== null && !earlierHolder.startsWith(HOLDER);
+  if (surplus.length > 0)
+    throw new CommandError(
+      `the database has what the state directory does not have: ${what}`,
+      '`--replace` removes it, and replaces the rest.',
+    );
+  if (isUsed && (await to.clusters()).length + (await to.tokens()).length > 0)
+    throw new CommandError(
+      `${earlierHolder} has used the database: what has changed there would be undone, such as revoked tokens`,
+      '`--replace` copies all the same.',
+    );
 }
 
 export const cloudMoveCommand = defineCommand({
   about:
     'Copies clusters, workloads, policies, tethers, operations, tokens and savings of the state directory into the ' +
     'database of cloud.database_url. Kubeconfigs are sealed anew. No daemon may run. Given again, it replaces what ' +
-    'it has copied before, once a Berth has used the database only with --replace.',
+    'it has copied before, and refuses to undo or remove anything else in the database without --replace.',
   options: {
-    replace: flagOption('--replace', 'replace rows that a Berth may have changed in the database since'),
+    replace: flagOption(
+      '--replace',
+      'remove what else the database has, and undo what a Berth has changed there',
+    ),
   },
   examples: [
     [
@@ -83,7 +91,7 @@ export const cloudMoveCommand = defineCommand({
       const opener = await openVault(keyFile, from.canary);
       const target = await openLeased(address, `${HOLDER}${hostname()}`);
       try {
-        if (!replace) await refuseUsed(target);
+        if (!replace) await refuseLoss(from, target);
         const sealer = await openVault(keyFile, target.store.canary);
         const copied = await copyCloud({ from, opener, to: target.store, sealer });
         const { clusters, workloads, policies, tokens } = copied;
