@@ -7,7 +7,7 @@ import { newChangePermit } from '../change_permit.ts';
 import type { CloudStore } from '../storage/cloud_store.ts';
 import { checkServer } from './check_server.ts';
 import { DatabaseConnection, DatabaseError } from './connection.ts';
-import { Lease } from './lease.ts';
+import { type Fence, Lease } from './lease.ts';
 import { migrate } from './migrate.ts';
 import { postgresCloudStore } from './postgres_cloud.ts';
 
@@ -15,6 +15,8 @@ export interface LeasedStore {
   readonly store: CloudStore;
   /** The name of whoever held the lease before; null: nobody did. */
   readonly earlierHolder: string | null;
+  /** Becomes the earlier holder for those that come later, which must happen before anything is written. */
+  claim(): Promise<void>;
   /** Releases the lease, and ends the connections. */
   close(): Promise<void>;
 }
@@ -28,22 +30,25 @@ export async function openLeased(address: DatabaseAddress, host: string): Promis
     purpose: 'store',
     deadlineMs: DATABASE.statementTimeoutMs,
   });
-  const held = deferred<CloudStore>();
+  const held = deferred<{ store: CloudStore; fence: Fence }>();
+  let earlierHolder: string | null = null;
   const begun = systemClock.monotonic();
   const lease = new Lease({
     ...{ address, clock: systemClock, host, ownAddress: null, onTrouble: held.reject },
     changePermit: newChangePermit(false),
     onLost: (reason) => held.reject(new DatabaseError('again', reason)),
     onStandby: (holder) => {
+      earlierHolder = holder;
       if (systemClock.monotonic() - begun < LEASE.ttlMs + LEASE.beatMs) return;
       held.reject(new DatabaseError('again', `${holder} has the clusters: stop it first`));
     },
     onHeld: (fence) =>
-      held.resolve(
-        postgresCloudStore(connection, {
+      held.resolve({
+        fence,
+        store: postgresCloudStore(connection, {
           ...{ fence, isValid: () => lease.isValid(), onFenced: () => lease.onFenced() },
         }),
-      ),
+      }),
   });
   const close = async (): Promise<void> => {
     await lease.release();
@@ -53,8 +58,14 @@ export async function openLeased(address: DatabaseAddress, host: string): Promis
     await checkServer(address, connection);
     await migrate(connection, true);
     const [before] = await connection.query<{ host: string | null }>('SELECT host FROM berth.lease');
+    earlierHolder = before?.host ?? null;
     lease.start();
-    return { store: await held.promise, earlierHolder: before?.host ?? null, close };
+    const { store, fence } = await held.promise;
+    const nameHolder = async (name: string | null): Promise<void> => {
+      await connection.query('UPDATE berth.lease SET host = $1 WHERE member = $2', [name, fence.member]);
+    };
+    await nameHolder(earlierHolder);
+    return { store, earlierHolder, claim: () => nameHolder(host), close };
   } catch (error) {
     await close();
     throw error;

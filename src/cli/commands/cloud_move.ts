@@ -30,21 +30,25 @@ function refusal(error: unknown, label: string): unknown {
   return error;
 }
 
-/** Throws a CommandError when the database would lose rows, or what a replica has changed in them. */
-async function refuseLoss(from: CloudStore, { store: to, earlierHolder }: LeasedStore): Promise<void> {
+/** The error when the database would lose rows, or what a replica has changed in them; null: it would not. */
+async function lossOf(
+  from: CloudStore,
+  { store: to, earlierHolder }: LeasedStore,
+): Promise<CommandError | null> {
   const surplus = await surplusRows({ from, to });
   const what = surplus.slice(0, 5).join(', ') + (surplus.length > 5 ? ' and others' : '');
   const isUsed = earlierHolder !== null && !earlierHolder.startsWith(HOLDER);
   if (surplus.length > 0)
-    throw new CommandError(
+    return new CommandError(
       `the database has what the state directory does not have: ${what}`,
       '`--replace` removes it, and replaces the rest.',
     );
   if (isUsed && (await to.clusters()).length + (await to.tokens()).length > 0)
-    throw new CommandError(
+    return new CommandError(
       `${earlierHolder} has used the database: what has changed there would be undone, such as revoked tokens`,
       '`--replace` copies all the same.',
     );
+  return null;
 }
 
 export const cloudMoveCommand = defineCommand({
@@ -91,7 +95,9 @@ export const cloudMoveCommand = defineCommand({
       const opener = await openVault(keyFile, from.canary);
       const target = await openLeased(address, `${HOLDER}${hostname()}`);
       try {
-        if (!replace) await refuseLoss(from, target);
+        const loss = replace ? null : await lossOf(from, target);
+        if (loss !== null) throw loss;
+        await target.claim();
         const sealer = await openVault(keyFile, target.store.canary);
         const copied = await copyCloud({ from, opener, to: target.store, sealer });
         const { clusters, workloads, policies, tokens } = copied;
