@@ -332,11 +332,13 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
       );
     await eventually(async () => !(await isAccepting()));
     released.resolve();
-    // Without that, the response would be that of a server that waited for its requests in vain.
-    expect(await cut).toMatchObject({
-      status: 503,
-      body: { message: 'the server ended before it had changed 36 of 40 workloads' },
-    });
+    // Without that, the response would be that of a server that waited for its requests in vain. The thread that
+    // makes the changes may hear of the end when it has begun another one.
+    const { status, body } = await cut;
+    const [, left] =
+      /^the server ended before it had changed (\d+) of 40 workloads$/.exec(body.message) ?? [];
+    expect([status, Number(left)]).toEqual([503, 40 - patched()]);
+    expect(patched()).toBeLessThan(40);
     expect((await first.exited).code).toBe(0);
     expect(first.stderr()).not.toContain('late at the end');
     const done = await eventually(async () => {

@@ -39,6 +39,14 @@ export function afterThisTest(close: () => void | Promise<void>): void {
   closers.push(close);
 }
 
+/** Closes what `make` opens after everything else: what was opened before it uses it until its own end. */
+export function closedLast<T>(make: () => T): T {
+  const count = closers.length;
+  const made = make();
+  closers.unshift(...closers.splice(count));
+  return made;
+}
+
 /** A folder that is removed after the test. */
 export function tempDir(): string {
   const path = mkdtempSync(join(tmpdir(), 'berth-test-'));

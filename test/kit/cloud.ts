@@ -36,7 +36,16 @@ import type { PrincipalsProtocol } from '../../src/protocol/principals.ts';
 import type { TethersProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
 import { CLOUD_EVENTS } from '../../src/settings/cloud_limits.ts';
-import { afterThisTest, realTime, type Stand, type TestClock, tempDir, type World, world } from './actors.ts';
+import {
+  afterThisTest,
+  closedLast,
+  realTime,
+  type Stand,
+  type TestClock,
+  tempDir,
+  type World,
+  world,
+} from './actors.ts';
 import { eventually } from './eventually.ts';
 import { type Double, type Json, kubeDouble, workload } from './kube_double.ts';
 
@@ -165,10 +174,16 @@ function withBookmarks(cluster: KubeCluster, clock: TestClock): KubeCluster {
 }
 
 export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
-  const folder = options.folder ?? tempDir();
-  const { cloudStore: embedded, close: closeStore } = options.shared
-    ? { cloudStore: options.shared, close: async () => undefined }
-    : openCloudStore(folder);
+  // The actors of a world that was made before write to the store until it ends.
+  const opened = closedLast(() => {
+    const made = options.folder ?? tempDir();
+    const store = options.shared
+      ? { cloudStore: options.shared, close: async () => undefined }
+      : openCloudStore(made);
+    return { folder: made, store };
+  });
+  const { folder } = opened;
+  const { cloudStore: embedded, close: closeStore } = opened.store;
   const cloudStore = options.store?.(embedded) ?? embedded;
   const key = options.vault ?? createVault(randomBytes(32));
   const here = options.world ?? world({ clock: options.clock ?? realTime });

@@ -1,16 +1,7 @@
 // The store of a daemon: docs/reference.md "Damaged store". Opened only once the state directory belongs to
 // this daemon.
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { ServiceSpec, StoredService } from '../../protocol/service.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import type { StatePaths } from '../../settings/state_paths.ts';
@@ -18,15 +9,9 @@ import { setAside } from './damaged_rows.ts';
 import { type FieldTypes, hasFields } from './field_types.ts';
 import { decodeRow, encodeRow } from './row_codec.ts';
 import { openStore, STORE_FORMAT, type StoreOptions } from './store.ts';
-import { readStoreCopy, StoreCopier, storeCopyTime, writeStoreCopy } from './store_copy.ts';
-import {
-  checkStoreFile,
-  type FileLoss,
-  fileBytes,
-  isDiskFull,
-  isTruncated,
-  storeUnusable,
-} from './store_file.ts';
+import { StoreCopier, storeCopyTime, writeStoreCopy } from './store_copy.ts';
+import { type FileLoss, isDiskFull } from './store_file.ts';
+import { checkDaemonStore, rowsOfCopy, withWayBack } from './store_presence.ts';
 import type { PagesInFlight } from './store_room.ts';
 import { type EncodedRow, type Store, TABLES } from './store_tables.ts';
 
@@ -46,9 +31,6 @@ export interface FirstStoreOptions extends DaemonStoreOptions {
   seal: (stored: StoredService) => StoredService;
 }
 
-/** The command that restores the copy. */
-const RESTORE = '`berth daemon --restore-store`';
-
 const optionsOf = ({ paths, inFlight, report }: DaemonStoreOptions): StoreOptions => ({
   inFlight,
   onDamaged: setAside(paths.damaged, report),
@@ -66,7 +48,7 @@ export const openSharedStore = (options: DaemonStoreOptions): Store =>
 export async function openDaemonStore(options: FirstStoreOptions): Promise<Store> {
   const { paths, report, restore, isAlone } = options;
   if (restore) await restoreStore(options);
-  checkPresence(paths);
+  checkDaemonStore(paths);
   let copier: StoreCopier | undefined;
   const onLost = (loss: FileLoss): void => {
     report(`${paths.store} was ${loss}: changes are refused until the daemon is restarted`);
@@ -97,71 +79,6 @@ const bound = (store: Store): Store => ({
   version: () => store.version(),
   close: () => store.close(),
 });
-
-/** The rows of the copy; undefined without one. Throws storage_lost when it is damaged. */
-function rowsOfCopy({ storeCopy }: StatePaths): EncodedRow[] | undefined {
-  if (!existsSync(storeCopy)) return undefined;
-  try {
-    return readStoreCopy(storeCopy);
-  } catch {
-    throw storeUnusable(storeCopy, `is damaged; once it is removed, ${RESTORE} begins with an empty store`);
-  }
-}
-
-function wayBack(paths: StatePaths): string {
-  try {
-    const time = rowsOfCopy(paths) && storeCopyTime(paths.storeCopy);
-    return time
-      ? `${RESTORE} goes back to the copy of ${time.toISOString()} (${paths.storeCopy})`
-      : `there is no copy of it; ${RESTORE} begins with an empty store`;
-  } catch (error) {
-    if (isFailure(error)) return `its copy does not help: ${error.message}`;
-    throw error;
-  }
-}
-
-function withWayBack<T>(paths: StatePaths, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (!isFailure(error) || error.code !== 'storage_lost') throw error;
-    throw storeUnusable(paths.store, `${error.message.replace(`${paths.store}: `, '')}: ${wayBack(paths)}`);
-  }
-}
-
-/** Evidence that a store existed: its copy, events or logs. */
-function tracesOf({ storeCopy, events, logs }: StatePaths): string | undefined {
-  const hasEvents = fileBytesIn(events).some((bytes) => bytes > 0);
-  return existsSync(storeCopy) ? storeCopy : hasEvents ? events : namesIn(logs).length > 0 ? logs : undefined;
-}
-
-const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
-const fileBytesIn = (folder: string): number[] =>
-  namesIn(folder)
-    .filter((name) => name.endsWith('.log'))
-    .map((name) => statSync(join(folder, name)).size);
-
-/**
- * Whether the daemon could open its store, as far as its file shows without lmdb, which would write to it.
- * Throws storage_lost as `openDaemonStore` does.
- */
-export function checkDaemonStore(paths: StatePaths): void {
-  checkPresence(paths);
-  withWayBack(paths, () => checkStoreFile(paths.store));
-}
-
-function checkPresence(paths: StatePaths): void {
-  withWayBack(paths, () => {
-    const bytes = fileBytes(paths.store);
-    if (bytes === undefined || bytes === 0) {
-      const trace = tracesOf(paths);
-      const what = bytes === undefined ? 'is missing' : 'is empty';
-      if (trace !== undefined) throw storeUnusable(paths.store, `${what}, although ${trace} is there`);
-    } else if (existsSync(paths.storeCopy) && isTruncated(paths.store)) {
-      throw storeUnusable(paths.store, 'is truncated');
-    }
-  });
-}
 
 /** Waits until renames in a folder are on disk. */
 function syncFolder(folder: string): void {

@@ -1,6 +1,6 @@
 // The check of `berth doctor` for the parts of a running daemon: its store, its process host, and its ports.
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
-import { checkDaemonStore } from '../../adapters/storage/daemon_store.ts';
+import { checkDaemonStore } from '../../adapters/storage/store_presence.ts';
 import type { Client } from '../../client/create_client.ts';
 import type { Settings } from '../../settings/config.ts';
 import { statePaths } from '../../settings/state_paths.ts';

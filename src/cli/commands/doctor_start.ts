@@ -1,7 +1,7 @@
 // The check of `berth doctor` for what would keep a daemon from starting, while none runs.
 import { portRefusal } from '../../adapters/loopback_listener.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
-import { checkDaemonStore } from '../../adapters/storage/daemon_store.ts';
+import { checkDaemonStore } from '../../adapters/storage/store_presence.ts';
 import { readTlsFiles } from '../../adapters/tls_files.ts';
 import { hostInUrl } from '../../adapters/url_host.ts';
 import type { Settings } from '../../settings/config.ts';
