@@ -90,16 +90,19 @@ async function bringUp(
       text: `is ${change} (${detail.status})`,
       isUnchanged,
     };
-  if (mustRestart) {
+  const restarted = async (): Promise<BatchResult> => {
     const done = await restartService(client, name, onWaiting, { timeout });
     return {
       ...done,
       record: { ...record, ...done.record, restarted: true },
       text: `has changed and ${done.text}`,
     };
-  }
+  };
+  if (mustRestart) return restarted();
   const ifChanged = detail.kind === 'task' && !force;
   const done = await startService(client, name, onWaiting, { timeout, wait, ifChanged });
+  // `autostart` of a daemon that has just begun may start what was registered before.
+  if (done.isOutdated) return restarted();
   const isCalm = isUp && change === 'updated' && !hasOldEnvironment;
   const again = isCalm ? ', with a new registration that needs no restart' : '';
   return {

@@ -16,6 +16,8 @@ export interface BatchResult {
   text: string;
   /** The service was already in this state. */
   isUnchanged?: boolean;
+  /** The process that it already has is one of an earlier registration. */
+  isOutdated?: boolean;
   /** The process of a started service that has no ready-check. */
   uncheckedPid?: number | null;
 }

@@ -61,7 +61,8 @@ export interface PlannedChange {
 }
 
 /** Whether the process has what it needs. With the label, it is older than harmless changes. */
-const isCurrent = ({ stale, labels }: ServiceDetail): boolean => !stale || labels.includes(NO_RESTART_LABEL);
+export const isCurrent = ({ stale, labels }: ServiceDetail): boolean =>
+  !stale || labels.includes(NO_RESTART_LABEL);
 
 /** An `auto` service keeps its port, unless that is one of `taken`, the ports that other services have. */
 const isPortChanged = (

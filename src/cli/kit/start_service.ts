@@ -7,6 +7,7 @@ import { tookText } from '../../presentation/format.ts';
 import type { BatchResult } from './batch.ts';
 import { hasErrorCode } from './context.ts';
 import { atUrl } from './format.ts';
+import { isCurrent } from './registration_diff.ts';
 
 const POLL_MS = 300;
 /** All that is known about a service without a ready-check is that it has a process. */
@@ -87,7 +88,12 @@ export async function startService(
   const { ready, url } = service;
   const record = { ...answer, url, ...(isAlreadyStarted ? { already: true } : {}) };
   if (isAlreadyStarted)
-    return { record, text: `is already ${answer.status}${atUrl(service)}`, isUnchanged: true };
+    return {
+      record,
+      text: `is already ${answer.status}${atUrl(service)}`,
+      isUnchanged: true,
+      isOutdated: !isCurrent(service),
+    };
   const took = tookText(performance.now() - began);
   const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
   if (answer.status !== 'running' || ready !== null)
