@@ -9,34 +9,63 @@ export interface CommandPort {
 /** An address to listen on, up to its port. */
 const HOST = String.raw`(?:(?:https?|tcp|ssl):\/\/)?[^\s/]*:`;
 
+/** A worker, whose `--address` is that of the server it takes its work from, as Temporal's. */
+const WORKER = String.raw`(?:^|[\s/])worker(?:\.\w+)?\s.*`;
+
 /** What is before the port of a server in its command, in order of preference. */
 const BEFORE_PORT: readonly string[] = [
   '--(?:http-)?port[= ]',
   // For docker: perhaps an address before it, and the port in the container after it.
   String.raw`-p[= ]?(?:\d+\.\d+\.\d+\.\d+:)?`,
   `--?listen[= ](?:${HOST})?`,
-  `(?:--?bind|--?addr|--?http|--address|--listen-addr(?:ess)?|--web\\.listen-address|-[blS])[= ]${HOST}`,
+  `(?:--?bind|--?addr|--?http|--address(?<!${WORKER})|--listen-addr(?:ess)?|--web\\.listen-address|-[blS])[= ]${HOST}`,
   `(?:--urls[= ]|ASPNETCORE_URLS=)${HOST}`,
   String.raw`(?:\S*\/)?serve\s(?:.*\s)?-l[= ]?`,
   String.raw`http\.server\s+`,
   `runserver\\s+(?:${HOST})?`,
   'PORT=',
 ];
-const NAMES = BEFORE_PORT.map((before) => new RegExp(`(?:^|\\s)(?:${before})(\\d{2,5})\\b`));
+
+/**
+ * Words before `port` or `addr` in the name of an option for the server's own port. Other words name other
+ * ports: `--redis-port`, `--debug-port`, `-Dmanagement.server.port`, and `--server-port` of a client.
+ */
+const OWN = String.raw`(?:server\.|(?:api|app|bind|dev|http|listen|micronaut|quarkus|ui|web)[._-])+`;
+
+/** What is before a port that counts only if the command names none in one of the ways above. */
+const BEFORE_LIKELY_PORT: readonly string[] = [
+  '--?(?:port|PORT)[= ]',
+  // For Java and Elasticsearch: `-Dserver.port=`, also in `--args=--server.port=`, and `-E http.port=`.
+  String.raw`(?:[^\s=]+=(?:\S*,)?)?-{0,2}[DE]?${OWN}port[= ]`,
+  `--?${OWN}addr(?:ess)?[= ]${HOST}`,
+  `--serve=(?:${HOST})?`,
+  String.raw`serve\s(?:.*\s)?(?:-P[= ]?|-a[= ]${HOST})`,
+];
+
+const toPatterns = (befores: readonly string[]): readonly RegExp[] =>
+  befores.map((before) => new RegExp(`(?:^|\\s)(?:${before})(\\d{2,5})\\b`));
+const NAMES = toPatterns(BEFORE_PORT);
+const LIKELY_NAMES = toPatterns(BEFORE_LIKELY_PORT);
+
+/** The port of a debugger, before the command that it runs. */
+const DEBUGGER_PORT =
+  /(?<=\b(?:debugpy|dlv)\s(?:(?!\s--\s).)*)--listen[= ]\S+|(?<=\brdbg(?:\s-\S+(?:\s[\d.]+)?)*\s)--port[= ]\S+/;
 
 /** The `export PORT=3000` before a server. */
 const EXPORTED = /\bexport\s+(?:\w+=\S*\s+)*PORT=["']?(\d{2,5})\b/;
 
-/** `$PORT`, `process.env.PORT` and the like, but no assignment. */
-const VARIABLE = /\bPORT\b(?!=)/;
+/** `$PORT`, `process.env.PORT` and the like, but no assignment and no option. */
+const VARIABLE = /(?<!(?:^|\s)--?)\bPORT\b(?!=)/;
 
 /** The port that `command` listens on, if it names one; null otherwise, as for one that it only talks to. */
 export function portInCommand(command: string): CommandPort | null {
-  const servers = serverCommands(command);
+  const servers = serverCommands(command).map((server) => server.replace(DEBUGGER_PORT, ''));
   if (servers.length === 0) return null;
   if (VARIABLE.test(command)) return { port: 'auto' };
-  const found = servers.flatMap((server) => NAMES.map((name) => name.exec(server)));
-  const [, port] = [...found, EXPORTED.exec(command)].find((match) => match !== null) ?? [];
+  const find = (names: readonly RegExp[]) =>
+    servers.flatMap((server) => names.map((name) => name.exec(server)));
+  const found = [...find(NAMES), EXPORTED.exec(command), ...find(LIKELY_NAMES)];
+  const [, port] = found.find((match) => match !== null) ?? [];
   const number = Number(port ?? 0);
   return number > 0 && number <= 65_535 ? { port: number } : null;
 }
@@ -49,7 +78,7 @@ export const isPortlessClient = (command: string): boolean =>
 const WORKER_NAME = /(?:^|[_-])(?:workers?|jobs?|clock|cron|scheduler|queue|consumer)(?:[_-]?\d+)?$/i;
 /** Programs that process queues. */
 const QUEUE_PROGRAM =
-  /(?:^|[\s/])(?:sidekiq|resque|good_job|celery|bin\/jobs|(?:jobs|resque):work|solid_queue:start|(?:queue|schedule):\w+)(?=\s|$)/;
+  /(?:^|[\s/])(?:sidekiq|resque|good_job|celery|bin\/jobs|(?:jobs|resque):work|solid_queue:start|temporal worker|(?:queue|schedule):\w+)(?=\s|$)/;
 /** Programs that rebuild on changes, and serve nothing. */
 const BUILD_WATCH =
   /(?:^|[\s/])(?:tailwindcss:watch(?=\s|$)|(?:tsc|esbuild|sass|tailwindcss|build(?::\w+)?)\s(?!.*--serve)(?:.*\s)?(?:-w|--watch)(?=[\s=]|$))/;

@@ -51,6 +51,36 @@ const SERVERS: Record<string, number> = {
   'node server.js --port 3000 & wait': 3000,
   'if [ -x ./server ]; then ./server --port 3000; fi': 3000,
   'bundle check || bundle install; rails s -p 3000 || exit 1': 3000,
+  'streamlit run app.py --server.port 3054': 3054,
+  'java -jar app.jar --management.server.port=8081 --server.port=3042': 3042,
+  'java -Dserver.port=3043 -jar app.jar': 3043,
+  'mvn spring-boot:run -Dspring-boot.run.arguments=--server.port=3045': 3045,
+  "mvn spring-boot:run -Dspring-boot.run.jvmArguments='-Xmx1g -Dserver.port=3045'": 3045,
+  "./gradlew bootRun --args='--server.port=3044'": 3044,
+  './mvnw quarkus:dev -Dquarkus.http.port=4086': 4086,
+  'elasticsearch -E http.port=3062 -E transport.port=9300': 3062,
+  'air -- -port 3046': 3046,
+  'go run . -port 4083': 4083,
+  'node server.js --PORT 4088': 4088,
+  'node server.js --PORT=4088': 4088,
+  'typesense-server --api-port=4047': 4047,
+  'node server.js --metrics-port 9100 --http-port 3000': 3000,
+  'meilisearch --http-addr 127.0.0.1:4046': 4046,
+  'minio server ./data --address :3029 --console-address :9001': 3029,
+  'esbuild --serve=4016': 4016,
+  'esbuild src/app.js --watch --serve=localhost:4017': 4017,
+  'mkdocs serve -a 127.0.0.1:4035': 4035,
+  'bundle exec jekyll serve -P 3022 --livereload_port 35729': 3022,
+  'python -m debugpy --listen 5678 manage.py runserver 4006': 4006,
+  'python -m debugpy --listen=0.0.0.0:5678 -m uvicorn main:app --port 4059': 4059,
+  'rdbg --open --port 12345 -- bin/rails s -p 4007': 4007,
+  'rdbg --host 0.0.0.0 --port=12345 server.rb --port 4007': 4007,
+  'rdbg server.rb --port 4007': 4007,
+  'dlv debug --headless --listen=:2345 ./cmd -- -addr :4008': 4008,
+  'dlv debug ./cmd -- --port 4008': 4008,
+  'PORT=3000 node web.js --api-port 4000': 3000,
+  'export PORT=3000; node web.js --api-port 4000': 3000,
+  'node api.js --api-port 4000 & vite --port 5173': 5173,
 };
 
 const NO_PORT = [
@@ -79,6 +109,12 @@ const NO_PORT = [
   'wait-for-it localhost:5432 -- node server.js',
   'yarn https',
   'kubectl port-forward svc/web 8080:80',
+  'node client.js --server-port 3000',
+  'chromium --remote-debugging-port=9222',
+  'java -Dmanagement.server.port=8081 -Dspring.data.redis.port=6379 -jar app.jar',
+  'DSN="host=db port=5432" ./server',
+  'dlv debug --headless --listen=:2345 ./cmd',
+  'python worker.py --address localhost:7233',
 ];
 
 const CLIENTS = [
@@ -95,6 +131,7 @@ const CLIENTS = [
   'docker exec -it db psql -p 5432',
   'timeout 30 curl -N http://localhost:8093/events',
   'nc -lk 8097',
+  'temporal worker --address localhost:7233',
 ];
 
 it.each(Object.entries(SERVERS))('the server %s names its port', (command, port) => {
@@ -113,6 +150,8 @@ it.each(CLIENTS)('%s has no port', (command) => {
 
 it.each([
   'bundle exec puma -p ${PORT:-3000}',
+  'node server.js --PORT $PORT',
+  'java -jar app.jar --server.port=$PORT',
   'node -e "listen(process.env.PORT)"',
   'psql -p 5432 -f setup.sql & exec python3 -m http.server $PORT',
 ])('the port of %s is the one in $PORT', (command) => {
