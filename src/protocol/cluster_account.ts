@@ -41,12 +41,18 @@ interface Credential {
  */
 const beginOf = ({ issuedAt, renewedAt = issuedAt }: TokenRenewal): number => renewedAt;
 
-/** When to renew the token (epoch milliseconds); null: it is not renewed. */
-export function renewalTime({ renewal, credentialEndsAt }: Credential): number | null {
+/** How long after the beginning of its life a token is renewed, in milliseconds; null: it is not. */
+export function renewalPauseMs({ renewal, credentialEndsAt }: Credential): number | null {
   if (!renewal || !credentialEndsAt) return null;
   const { maxAgeMs, minPauseMs, renewAt } = CLOUD.tokenRenewal;
   const share = Math.min((credentialEndsAt - renewal.issuedAt) * renewAt, maxAgeMs);
-  return beginOf(renewal) + (renewal.renewedAt === undefined ? share : Math.max(share, minPauseMs));
+  return renewal.renewedAt === undefined ? share : Math.max(share, minPauseMs);
+}
+
+/** When to renew the token (epoch milliseconds); null: it is not renewed. */
+export function renewalTime(credential: Credential): number | null {
+  const pauseMs = renewalPauseMs(credential);
+  return pauseMs === null || !credential.renewal ? null : beginOf(credential.renewal) + pauseMs;
 }
 
 /**

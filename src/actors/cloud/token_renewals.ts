@@ -1,6 +1,6 @@
 // When the tokens of clusters are renewed: docs/reference.md "Cluster token renewal".
 
-import { renewalTime } from '../../protocol/cluster_account.ts';
+import { renewalPauseMs, renewalTime } from '../../protocol/cluster_account.ts';
 import type { StoredCluster } from '../../protocol/clusters.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { atTime } from '../../runtime/clock.ts';
@@ -24,8 +24,10 @@ export class TokenRenewals {
   /** Starts over with the current record of the cluster. */
   schedule(row: StoredCluster): void {
     this.cancel(row.id);
-    const at = renewalTime(row);
-    if (at !== null) this.wait(row.id, at, retry.initialDelayMs);
+    const [at, pauseMs] = [renewalTime(row), renewalPauseMs(row)];
+    if (at === null || pauseMs === null) return;
+    // One of the clocks was ahead of the own one if it seems to begin its life in the future.
+    this.wait(row.id, Math.min(at, this.clock.now() + pauseMs), retry.initialDelayMs);
   }
 
   cancel(id: string): void {
@@ -34,8 +36,16 @@ export class TokenRenewals {
   }
 
   private wait(id: string, at: number, pauseMs: number): void {
-    const attempt = (): void => void this.attempt(id, pauseMs).catch(this.onDefect);
-    this.timers.set(id, atTime(this.clock, at, checkMs, attempt));
+    const attempt = (): void => {
+      for (const cancel of cancels) cancel();
+      void this.attempt(id, pauseMs).catch(this.onDefect);
+    };
+    // The time may be set back, and the other clock stands still while the machine is suspended.
+    const leftMs = Math.max(0, at - this.clock.now());
+    const cancels = [atTime(this.clock, at, checkMs, attempt), this.clock.after(leftMs, attempt)];
+    this.timers.set(id, () => {
+      for (const cancel of cancels) cancel();
+    });
   }
 
   private async attempt(id: string, pauseMs: number): Promise<void> {

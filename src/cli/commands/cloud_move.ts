@@ -27,6 +27,11 @@ function refusal(error: unknown, label: string): unknown {
   if (error instanceof DatabaseError)
     return new CommandError(`the database ${label}: ${error.message}`, NOTHING_LOST);
   if (error instanceof VaultError) return new CommandError(error.message, NOTHING_LOST);
+  if (error instanceof Error && 'code' in error && error.code === 'standing_by')
+    return new CommandError(
+      'a replica has taken the database, which has a part of the copy',
+      'Stop the replicas, and give the command again.',
+    );
   return error;
 }
 

@@ -25,9 +25,12 @@ interface Renewing {
 }
 
 /** A cloud with a cluster whose token lives for `lifetimeS`, and whose clock is `behindS` behind. */
-async function renewing(lifetimeS: number, behindS = 0): Promise<Renewing> {
+async function renewing(
+  lifetimeS: number,
+  behindS = 0,
+  clock: TestClock = virtualClock(),
+): Promise<Renewing> {
   const double = await doubleWith('hello');
-  const clock = virtualClock();
   double.now = () => clock.now() - behindS * 1_000;
   const here = await cloud({ clock });
   const kubeconfig = withToken(double, double.accountToken(double.now(), lifetimeS));
@@ -93,6 +96,29 @@ it('a cluster whose clock is behind is not asked for one token after the other',
     expect(requests(double)).toHaveLength(renewals);
     await clock.advance(1);
   }
+});
+
+it('a cluster whose clock is ahead is asked before its token ends', async () => {
+  const { double, clock } = await renewing(600, -500);
+  await clock.advance(199_000);
+  expect(requests(double)).toEqual([]);
+  await clock.advance(1_000);
+  await eventually(() => requests(double).length === 1);
+});
+
+it('a token is renewed in time although the own clock is set back', async () => {
+  const virtual = virtualClock();
+  let aheadMs = 5 * DAY * 1_000;
+  const clock = { ...virtual, now: () => virtual.now() + aheadMs };
+  const { double, here, id } = await renewing(600, aheadMs / 1_000, clock);
+  // At once, as it seems to be old. The next one is due by the wrong time.
+  await clock.advance(1_000);
+  await eventually(() => requests(double).length === 1);
+  const due = new Date(clock.now() + 200_000).toISOString();
+  await eventually(() => detail(here, id).token_renewal.due_at === due);
+  aheadMs = 0;
+  await clock.advance(200_000);
+  await eventually(() => requests(double).length === 2);
 });
 
 it('a token is renewed a minute after the last renewal at the earliest', () => {
