@@ -1,5 +1,6 @@
 // stdout and stderr, each opened at its first use: opening one takes milliseconds.
 import { writeSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EXIT_CODE } from './exit_codes.ts';
 
 function tryWrite(fd: number, text: string): void {
@@ -31,6 +32,8 @@ export async function untilDone<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } finally {
+    // The error of what was written last comes a turn later, and must not decide about the exit code.
+    await nextTurn();
     shared[IS_FINISHING] = false;
   }
 }

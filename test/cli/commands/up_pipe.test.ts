@@ -37,3 +37,24 @@ it.each(['head -1', 'grep -q s0', 'true'])(
     expect(await states()).toEqual([]);
   },
 );
+
+it('the exit code of up is that of the services, whoever reads its output', async () => {
+  const daemon = await daemonOf();
+  const cwd = folder();
+  writeFileSync(
+    join(cwd, 'berth.yaml'),
+    'services:\n  web: {cmd: "exit 3", port: null, ready: {log: never}}\n',
+  );
+  const more = {
+    BERTH_STATE_DIR: daemon.stateDir,
+    BERTH_CONFIG: daemon.configFile,
+    NODE: process.execPath,
+    BIN,
+  };
+  const env = cleanEnv(folder(), more);
+  for (let times = 0; times < 3; times += 1) {
+    const command = '{ "$NODE" "$BIN" up; echo "code $?" >&2; } | true';
+    const { stderr } = spawnSync('/bin/sh', ['-c', command], { cwd, env, encoding: 'utf8' });
+    expect(stderr).toMatch(/code [1-9]/);
+  }
+});
