@@ -1,29 +1,11 @@
 // Files of other tools in which several services have one port: the tools run them, so the import does too.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { stringifyProject } from '../../src/project/imported_project.ts';
 import { importProject } from '../../src/project/importers.ts';
 import { parseProject } from '../../src/project/read_project.ts';
 import { must } from '../kit/must.ts';
-
-let folder = '';
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'berth-ports-'));
-  // Whether docker is installed here changes what is imported.
-  vi.stubEnv('PATH', folder);
-});
-afterEach(() => {
-  vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const put = (name: string, text: string): string => {
-  const path = join(folder, name);
-  writeFileSync(path, text);
-  return path;
-};
+import { folder, put } from './import_folder.ts';
 
 /** The port and the check of each service of a file, which is accepted as a project file; and the notes. */
 async function imported(name: string, text: string) {

@@ -1,29 +1,12 @@
 // Override files, which docker compose and process-compose read with the file beside them.
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { importableFiles, importProject } from '../../src/project/importers.ts';
 import { TEXT_FILE } from '../../src/settings/limits.ts';
 import { must } from '../kit/must.ts';
+import { folder, put } from './import_folder.ts';
 
-let folder = '';
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'berth-override-'));
-  // Whether docker is installed here changes what is imported.
-  vi.stubEnv('PATH', folder);
-  for (const name of ['COMPOSE_FILE', 'COMPOSE_PATH_SEPARATOR']) vi.stubEnv(name, undefined);
-});
-afterEach(() => {
-  vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const put = (name: string, text: string): string => {
-  const path = join(folder, name);
-  writeFileSync(path, text);
-  return path;
-};
 const imported = async (name: string) => must(await importProject(join(folder, name)));
 const services = async (name: string) =>
   (await imported(name)).services.map(({ name: service, cmd, port }) => [service, cmd, port]);

@@ -1,29 +1,14 @@
 // The import of process-compose files: what it writes runs as process-compose would run it.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { stringifyProject } from '../../src/project/imported_project.ts';
 import { importProject } from '../../src/project/importers.ts';
 import { parseProject } from '../../src/project/read_project.ts';
 import { must } from '../kit/must.ts';
+import { folder, put } from './import_folder.ts';
 
-let folder = '';
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'berth-process-compose-'));
-  vi.stubEnv('COMPOSE_SHELL', undefined);
-});
-afterEach(() => {
-  vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const put = (name: string, text: string): string => {
-  const path = join(folder, name);
-  writeFileSync(path, text);
-  return path;
-};
+const WITH_BASH = { env: { PATH: '/usr/bin:/bin' }, encoding: 'utf8' } as const;
 
 /** What is written for the file `text`, and the services of that. */
 async function through(text: string, shell: Record<string, string> = {}) {
@@ -74,7 +59,7 @@ describe('a command of process-compose', () => {
     put('f.sh', 'SRC=sourced');
     const command = `source ./f.sh; [[ $SRC == s* ]] && echo "it's $SRC" $$((2 ** 3)) {a,b}`;
     const { services } = await through(`processes: { a: { command: ${JSON.stringify(command)} } }`);
-    const printed = execFileSync('/bin/sh', ['-c', must(services[0]).cmd], { cwd: folder, encoding: 'utf8' });
+    const printed = execFileSync('/bin/sh', ['-c', must(services[0]).cmd], { cwd: folder, ...WITH_BASH });
     expect(printed).toBe("it's sourced 8 a b\n");
   });
 
@@ -127,9 +112,7 @@ processes:
       ['b', './b', undefined, undefined],
       ['c', './c', undefined, ['a']],
     ]);
-    expect(execFileSync('/bin/sh', ['-c', must(services[0]).cmd], { encoding: 'utf8' })).toBe(
-      "it's,$X;,,b c,",
-    );
+    expect(execFileSync('/bin/sh', ['-c', must(services[0]).cmd], WITH_BASH)).toBe("it's,$X;,,b c,");
     expect(notes).toEqual(['b: entrypoint is left out, as it has a command']);
   });
 

@@ -1,31 +1,13 @@
 // Files as the documentation of docker compose, process-compose, foreman and npm shows them: what they say is
 // carried over, or named in a warning.
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { chmodSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
 import { stringifyProject } from '../../src/project/imported_project.ts';
 import { importerOf, importProject } from '../../src/project/importers.ts';
 import { parseProject } from '../../src/project/read_project.ts';
 import { must } from '../kit/must.ts';
-
-let folder = '';
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'berth-import-'));
-  // Whether docker is installed here changes what is imported.
-  vi.stubEnv('PATH', folder);
-});
-afterEach(() => {
-  vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const put = (name: string, text: string): string => {
-  const path = join(folder, name);
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, text);
-  return path;
-};
+import { folder, put } from './import_folder.ts';
 
 /** Imports a file, and has what was made of it accepted as a project file. */
 async function imported(name: string, text: string) {
