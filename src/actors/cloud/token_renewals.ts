@@ -26,7 +26,7 @@ export class TokenRenewals {
     this.cancel(row.id);
     const [at, pauseMs] = [renewalTime(row), renewalPauseMs(row)];
     if (at === null || pauseMs === null) return;
-    // One of the clocks was ahead of the own one if it seems to begin its life in the future.
+    // If the life of the token seems to begin in the future, one of the clocks is or was wrong.
     this.wait(row.id, Math.min(at, this.clock.now() + pauseMs), retry.initialDelayMs);
   }
 

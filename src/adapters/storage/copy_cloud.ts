@@ -79,8 +79,6 @@ export async function surplusRows(copy: Pick<CloudCopy, 'from' | 'to'>): Promise
 
 async function copyCluster({ from, opener, to, sealer }: CloudCopy, row: StoredCluster): Promise<number> {
   const access = row.access && sealer.seal(row.id, opener.open(row.id, row.access));
-  // With what an earlier copy has written of its workloads.
-  await to.removeCluster(row.id);
   await to.addCluster({ ...row, access });
   let count = 0;
   for await (const part of from.workloads(row.id)) {
@@ -100,6 +98,8 @@ async function copyCluster({ from, opener, to, sealer }: CloudCopy, row: StoredC
 export async function copyCloud(copy: CloudCopy): Promise<CopiedCloud> {
   const { from, to } = copy;
   for (const table of TABLES) for (const { key } of await surplusOf(table, copy)) await table.remove(to, key);
+  // With their workloads, and before any is added: two may have exchanged their names.
+  for (const { id } of await to.clusters()) await to.removeCluster(id);
   const clusters = await from.clusters();
   let workloads = 0;
   for (const row of clusters) workloads += await copyCluster(copy, row);

@@ -6,55 +6,40 @@ import { expect, it } from 'vitest';
 import { BIN } from '../../kit/built_program.ts';
 import { cleanEnv, daemonOf, folder } from '../berth_process.ts';
 
+/** A daemon, and calls in the folder of a project file: what is printed on stderr, with the exit code. */
+async function projectOf(text: string) {
+  const daemon = await daemonOf();
+  const cwd = folder();
+  writeFileSync(join(cwd, 'berth.yaml'), text);
+  const state = { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile };
+  const env = cleanEnv(folder(), { ...state, NODE: process.execPath, BIN });
+  const pipe = (command: string, reader: string): string => {
+    const line = `{ "$NODE" "$BIN" ${command}; echo "code $?" >&2; } | ${reader}`;
+    return spawnSync('/bin/sh', ['-c', line], { cwd, env, encoding: 'utf8' }).stderr;
+  };
+  return { daemon, pipe };
+}
+
+const chained = (name: string, needed: string): string =>
+  `  ${name}: {cmd: "sleep 0.1; echo ready; exec sleep 600", port: null, ready: {log: ready}, depends_on: [${needed}]}\n`;
+const CHAIN = `services:\n${chained('s0', '')}${chained('s1', 's0')}${chained('s2', 's1')}${chained('s3', 's2')}`;
+
 it.each(['head -1', 'grep -q s0', 'true'])(
   'up and down are done to their end before `%s`',
   async (reader) => {
-    const daemon = await daemonOf();
-    const cwd = folder();
-    const services = [0, 1, 2, 3].map(
-      (at) =>
-        `  s${at}: {cmd: "sleep 0.1; echo ready; exec sleep 600", port: null, ready: {log: ready}, depends_on: [${at === 0 ? '' : `s${at - 1}`}]}\n`,
-    );
-    writeFileSync(join(cwd, 'berth.yaml'), `services:\n${services.join('')}`);
-    const more = {
-      BERTH_STATE_DIR: daemon.stateDir,
-      BERTH_CONFIG: daemon.configFile,
-      NODE: process.execPath,
-      BIN,
-    };
-    const env = cleanEnv(folder(), more);
-    const run = (command: string) =>
-      spawnSync('/bin/sh', ['-c', `{ "$NODE" "$BIN" ${command}; echo "code $?" >&2; } | ${reader}`], {
-        ...{ cwd, env, encoding: 'utf8' },
-      });
+    const { daemon, pipe } = await projectOf(CHAIN);
     const states = async (): Promise<string[]> => {
       const { body } = await daemon.request('GET', '/v1/services');
       return body.services.map(({ status }: { status: string }) => status);
     };
-    expect(run('up').stderr).toContain('code 0');
+    expect(pipe('up', reader)).toContain('code 0');
     expect(await states()).toEqual(['running', 'running', 'running', 'running']);
-    expect(run('down').stderr).toContain('code 0');
+    expect(pipe('down', reader)).toContain('code 0');
     expect(await states()).toEqual([]);
   },
 );
 
 it('the exit code of up is that of the services, whoever reads its output', async () => {
-  const daemon = await daemonOf();
-  const cwd = folder();
-  writeFileSync(
-    join(cwd, 'berth.yaml'),
-    'services:\n  web: {cmd: "exit 3", port: null, ready: {log: never}}\n',
-  );
-  const more = {
-    BERTH_STATE_DIR: daemon.stateDir,
-    BERTH_CONFIG: daemon.configFile,
-    NODE: process.execPath,
-    BIN,
-  };
-  const env = cleanEnv(folder(), more);
-  for (let times = 0; times < 3; times += 1) {
-    const command = '{ "$NODE" "$BIN" up; echo "code $?" >&2; } | true';
-    const { stderr } = spawnSync('/bin/sh', ['-c', command], { cwd, env, encoding: 'utf8' });
-    expect(stderr).toMatch(/code [1-9]/);
-  }
+  const { pipe } = await projectOf('services:\n  web: {cmd: "exit 3", port: null, ready: {log: never}}\n');
+  for (let times = 0; times < 3; times += 1) expect(pipe('up', 'true')).toMatch(/code [1-9]/);
 });
