@@ -42,8 +42,8 @@ function colouredLine(line: IBufferLine, cols: number): string {
   let blanks = '';
   for (let column = 0; column < cols; column += 1) {
     const cell = line.getCell(column);
-    // The second half of a wide character.
-    if (!cell || cell.getWidth() === 0) continue;
+    // The second half of a wide character, or the first half of one that is cut.
+    if (!cell || cell.getWidth() === 0 || column + cell.getWidth() > cols) continue;
     const cellStyle = styleOf(cell);
     const characters = cell.getChars() || ' ';
     if (cellStyle !== style) {
@@ -60,14 +60,20 @@ function colouredLine(line: IBufferLine, cols: number): string {
   return style === '' ? text : `${text}\x1b[0m`;
 }
 
-/** What `terminal` shows, line by line; `isWhole`: preceded by the scrollback. */
-export function screenLines(terminal: Terminal, ansi: boolean, isWhole = false): string[] {
-  const { cols, rows, buffer } = terminal;
-  const { baseY } = buffer.active;
-  const first = isWhole ? 0 : baseY;
-  return Array.from({ length: baseY + rows - first }, (_, row) => {
+/** Which lines of a terminal, counted from the beginning of its scrollback, and how much of each. */
+export interface LinesShown {
+  first: number;
+  count: number;
+  /** Further columns are left out. */
+  cols: number;
+  /** Whether lines keep their colours, as SGR sequences. */
+  ansi: boolean;
+}
+
+export function screenLines({ buffer }: Terminal, { first, count, cols, ansi }: LinesShown): string[] {
+  return Array.from({ length: count }, (_, row) => {
     const line = buffer.active.getLine(first + row);
     if (!line) return '';
-    return ansi ? colouredLine(line, cols) : line.translateToString(true).replace(/ +$/, '');
+    return ansi ? colouredLine(line, cols) : line.translateToString(true, 0, cols).replace(/ +$/, '');
   });
 }

@@ -3,7 +3,7 @@
 import type { Terminal } from '@xterm/headless';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { KIB } from '../settings/limits.ts';
-import { screenLines } from './screen_text.ts';
+import { type LinesShown, screenLines } from './screen_text.ts';
 
 const SCROLLBACK_LINES = 1_000;
 /**
@@ -45,7 +45,21 @@ export interface TerminalScreen {
   snapshot(lines?: number): Uint8Array;
   /** The screen as text; `isWhole`: preceded by the scrollback. */
   read(ansi: boolean, isWhole?: boolean): ScreenReading;
+  /** What a window of `cols` columns and `rows` rows shows of the screen. */
+  part(cols: number, rows: number): ScreenPart;
+  resize(cols: number, rows: number): void;
+  /** Calls `listener` when the program rings the bell. */
+  onBell(listener: () => void): void;
   close(): void;
+}
+
+/** The upper left part of a screen, or the rows that end with the cursor's if that is further down. */
+export interface ScreenPart {
+  /** With colours, without trailing blanks. */
+  lines: string[];
+  /** Column and row within the part, from 0; null: hidden, or outside. */
+  cursor: { x: number; y: number } | null;
+  title: string;
 }
 
 /**
@@ -171,6 +185,32 @@ async function writeResized(
   return { drawn, isCut: false };
 }
 
+/** Writes `bytes`. Other work of this thread gets its turn between two slices that take long. */
+function writeInTurns(terminal: Terminal, bytes: Uint8Array): Promise<void> {
+  return new Promise((resolve) => {
+    for (let from = 0; from < bytes.length; from += SLICE_BYTES)
+      terminal.write(bytes.subarray(from, from + SLICE_BYTES));
+    terminal.write('', resolve);
+  });
+}
+
+/** All lines of the screen; `isWhole`: preceded by the scrollback. */
+function shownLines({ buffer, cols, rows }: Terminal, isWhole: boolean): Omit<LinesShown, 'ansi'> {
+  const first = isWhole ? 0 : buffer.active.baseY;
+  return { first, count: buffer.active.baseY + rows - first, cols };
+}
+
+/** The part of `terminal` that a window shows. */
+function partOf(terminal: Terminal, columns: number, rows: number): Omit<ScreenPart, 'title'> {
+  const { baseY, cursorX, cursorY } = terminal.buffer.active;
+  const above = Math.max(0, cursorY - rows + 1);
+  const cols = Math.min(columns, terminal.cols);
+  const cursor = { x: Math.min(cursorX, terminal.cols - 1), y: cursorY - above };
+  const isSeen = !coreOf(terminal).coreService.isCursorHidden && cursor.x < cols;
+  const shown: LinesShown = { first: baseY + above, count: Math.min(rows, terminal.rows), cols, ansi: true };
+  return { lines: screenLines(terminal, shown), cursor: isSeen ? cursor : null };
+}
+
 /** An empty screen of `cols` columns and `rows` rows. Rejects when the emulator cannot be loaded. */
 export async function openTerminalScreen(cols: number, rows: number): Promise<TerminalScreen> {
   const [headless, serialize] = await Promise.all([
@@ -194,7 +234,7 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
   // The addon is typed for the browser's terminal, but needs only what both have.
   terminal.loadAddon(serializer as unknown as Parameters<typeof terminal.loadAddon>[0]);
   return {
-    write: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
+    write: (bytes) => writeInTurns(terminal, bytes),
     writeLines: async (output, isOver) => {
       const whole = withoutUnfinished(output);
       const { drawn, isCut } = await writeResized(terminal, whole, isOver);
@@ -212,13 +252,17 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
       return Buffer.from(RESET_SEQUENCE + screen + unserializedModes(terminal));
     },
     read: (ansi, isWhole = false) => ({
-      ...{ cols: terminal.cols, rows: terminal.rows, title, lines: screenLines(terminal, ansi, isWhole) },
+      ...{ cols: terminal.cols, rows: terminal.rows, title },
+      lines: screenLines(terminal, { ...shownLines(terminal, isWhole), ansi }),
       cursor: {
         x: Math.min(terminal.buffer.active.cursorX, terminal.cols - 1),
         y: terminal.buffer.active.cursorY,
       },
       altScreen: terminal.buffer.active.type === 'alternate',
     }),
+    part: (columns, height) => ({ ...partOf(terminal, columns, height), title }),
+    resize: (columns, height) => terminal.resize(columns, height),
+    onBell: (listener) => terminal.onBell(listener),
     close: () => terminal.dispose(),
   };
 }

@@ -1,7 +1,7 @@
 // Screens of hostile output: docs/reference.md "Terminal repaint". The jobs run on real threads.
 import { pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { drawScreen } from '../../src/adapters/terminal_screen.ts';
+import { drawScreen, openTerminalScreen } from '../../src/adapters/terminal_screen.ts';
 import { createJobPool, type JobPool } from '../../src/daemon/job_pool.ts';
 import { screenJobs } from '../../src/daemon/screen_drawer.ts';
 import type { DrawnScreen, ScreenTask } from '../../src/protocol/terminal.ts';
@@ -28,6 +28,41 @@ const task = (bytes: Buffer, more: Partial<ScreenTask> = {}): ScreenTask => ({
 
 /** What a terminal shows after `text`. */
 const shown = (text: string): Promise<string> => shownScreen(text, COLS, ROWS);
+
+describe('a window with room for a part of the screen', () => {
+  const part = async (text: string, cols: number, rows: number) => {
+    const terminal = await openTerminalScreen(COLS, ROWS);
+    await terminal.write(Buffer.from(text));
+    const seen = terminal.part(cols, rows);
+    terminal.close();
+    return seen;
+  };
+
+  it('shows the left of each row, with colours and without half a wide character', async () => {
+    const { lines } = await part('\x1b[31mred\x1b[0m and more\r\nab漢字', 3, 2);
+    expect(lines).toEqual(['\x1b[0;31mred\x1b[0m', 'ab']);
+    expect((await part('ab漢字', 4, 2)).lines[0]).toBe('ab漢');
+  });
+
+  it('shows the first rows, or those that end with that of the cursor', async () => {
+    const rows = Array.from({ length: 30 }, (_, row) => `row ${row}`).join('\r\n');
+    expect(await part(`${rows}\x1b[2;3H`, 9, 3)).toMatchObject({
+      lines: ['row 18', 'row 19', 'row 20'],
+      cursor: { x: 2, y: 1 },
+    });
+    expect(await part(`${rows}\x1b[5;3H`, 9, 3)).toMatchObject({
+      lines: ['row 20', 'row 21', 'row 22'],
+      cursor: { x: 2, y: 2 },
+    });
+    expect((await part(rows, 50, 20)).lines).toHaveLength(ROWS);
+  });
+
+  it('has no cursor where it is hidden or further to the right', async () => {
+    expect((await part('abcd', 9, 3)).cursor).toEqual({ x: 4, y: 0 });
+    expect((await part('abcd', 4, 3)).cursor).toBeNull();
+    expect((await part('abcd\x1b[?25l', 9, 3)).cursor).toBeNull();
+  });
+});
 
 describe('a count in an escape sequence', () => {
   const before = `${Array.from({ length: 30 }, (_, row) => `row ${row} of the text`).join('\r\n')}\x1b[5;9H`;

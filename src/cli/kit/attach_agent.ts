@@ -7,6 +7,7 @@ import { howEnded } from '../../presentation/format.ts';
 import { TAKEN_OVER_CODE, TOKEN_CHANGED } from '../../protocol/terminal.ts';
 import type { CommandContext } from './context.ts';
 import { DEFAULT_DETACH_KEYS, type DetachKeys, DetachMatcher } from './detach_keys.ts';
+import { ObservedScreen } from './observed_screen.ts';
 import { stdout, terminalSize } from './standard_streams.ts';
 import { stopUntilContinued } from './stop_process.ts';
 import { enterScreen, leaveScreen, TerminalFilter } from './terminal_filter.ts';
@@ -51,8 +52,6 @@ const isLostConnection = ({ exit, code, reason }: TerminalEnd): boolean =>
 
 /** Pause before each attempt to attach again. */
 const RETRY_MS = 500;
-/** How long the window's size has to stay before an observer attaches again. */
-const RESIZED_MS = 200;
 
 /**
  * Connects stdin and stdout, which must be terminals, to the agent registered as `called`. Resolves when
@@ -99,27 +98,51 @@ interface Attempt extends AgentViewing {
   isLost: boolean;
 }
 
-/** Shows output on the alternate screen, which it enters with the first piece. */
+/** The alternate screen of the user's terminal, entered with the first piece of output. */
 function alternateScreen(called: string, { onOpen, detachKeys }: Attempt) {
   const screen = stdout();
-  let filter = new TerminalFilter();
   let isEntered = false;
   return {
-    /** Another session begins, with a screen of its own. */
-    begin: (): void => {
-      filter = new TerminalFilter();
-    },
-    show: (bytes: Uint8Array) => {
-      if (!isEntered) {
-        onOpen?.();
-        screen.write(enterScreen(`${called}: ${detachKeys.text} leaves`));
-      }
+    enter: (): void => {
+      if (isEntered) return;
       isEntered = true;
-      return writeToScreen(filter.filter(bytes));
+      onOpen?.();
+      screen.write(enterScreen(`${called}: ${detachKeys.text} leaves`));
     },
     leave: (): void => {
       if (isEntered) screen.write(leaveScreen(screen.columns));
     },
+  };
+}
+
+/** How a session's output is shown. */
+interface Display extends Pick<AttachOptions, 'onOutput' | 'onSize'> {
+  /** The window has another size. */
+  resized(terminal: TerminalSession | null): void;
+  close(): void;
+}
+
+/** The agent's terminal takes the size of the window, which shows its output as it is. */
+function sharedDisplay(): Display {
+  const filter = new TerminalFilter();
+  return {
+    onOutput: (bytes) => writeToScreen(filter.filter(bytes)),
+    resized: (terminal) => {
+      const size = terminalSize(stdout());
+      if (size) terminal?.resize(size.columns, size.rows);
+    },
+    close: () => {},
+  };
+}
+
+/** The agent's terminal keeps its size, and the window shows the part of it for which it has room. */
+function observingDisplay(): Display {
+  const observed = new ObservedScreen();
+  return {
+    onOutput: (bytes) => observed.show(bytes),
+    onSize: (cols, rows) => observed.resize(cols, rows),
+    resized: () => observed.redraw(),
+    close: () => observed.close(),
   };
 }
 
@@ -146,31 +169,6 @@ function readKeys(
 }
 
 /**
- * Ends a session some time after the window's size has changed, to attach again: a screen that was drawn
- * for a smaller window stays broken in a larger one, and an observer cannot have the program draw it again.
- */
-function redrawing(endSession: () => void) {
-  let timer: NodeJS.Timeout | undefined;
-  let isDue = false;
-  return {
-    later: (): void => {
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        isDue = true;
-        endSession();
-      }, RESIZED_MS);
-    },
-    /** Whether the session was ended for it, since the last call. */
-    isDue: (): boolean => {
-      const was = isDue;
-      isDue = false;
-      return was;
-    },
-    cancel: (): void => clearTimeout(timer),
-  };
-}
-
-/**
  * Attaches once; resolves with 'stopped' on SIGTSTP. With `isLost`, waits for the daemon; what is typed
  * meanwhile is dropped, but for the keys that detach.
  */
@@ -183,18 +181,18 @@ async function attachOnce(
   const { detachKeys, isLost, mode, takeover } = attempt;
   const screen = stdout();
   const alternate = alternateScreen(called, attempt);
+  const display = mode === 'observe' ? observingDisplay() : sharedDisplay();
   const end = new AbortController();
   // Whoever has taken over since the connection was lost stays.
   const role = { mode, takeover: takeover && !isLost };
-  const options = { ...role, onOutput: alternate.show, signal: end.signal };
+  const onOutput: AttachOptions['onOutput'] = (bytes) => {
+    alternate.enter();
+    return display.onOutput(bytes);
+  };
+  const options = { ...role, ...display, onOutput, signal: end.signal };
   const attach = (): Promise<TerminalSession> => client.attach(called, options);
   let terminal = isLost ? null : await attach();
-  const sendSize = (): void => {
-    const size = terminalSize(screen);
-    if (size) terminal?.resize(size.columns, size.rows);
-  };
-  const redraw = redrawing(() => terminal?.detach());
-  const resize = mode === 'observe' ? redraw.later : sendSize;
+  const resize = (): void => display.resized(terminal);
   let finish = (_: TerminalEnd | 'stopped'): void => {};
   const finished = new Promise<TerminalEnd | 'stopped'>((resolve) => {
     finish = resolve;
@@ -205,6 +203,7 @@ async function attachOnce(
   });
   const restore = (): void => {
     stopReading();
+    display.close();
     alternate.leave();
   };
   const stop = (): void => finish('stopped');
@@ -213,19 +212,12 @@ async function attachOnce(
   screen.on('resize', resize);
   const session = async (): Promise<TerminalEnd> => {
     terminal ??= await retried(attach, end.signal);
-    sendSize();
-    for (;;) {
-      const ended = await terminal.ended;
-      if (!redraw.isDue()) return ended;
-      terminal = null;
-      alternate.begin();
-      terminal = await attach();
-    }
+    resize();
+    return terminal.ended;
   };
   return Promise.race([session(), finished]).finally(() => {
     process.off('SIGTSTP', stop);
     screen.off('resize', resize);
-    redraw.cancel();
     end.abort();
     restore();
     removeInterrupt();

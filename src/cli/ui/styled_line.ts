@@ -151,9 +151,3 @@ export function writtenLine(line: ScreenLine, columns: number, hasColours: boole
 
 /** The text of a line, for tests and for searches. */
 export const textOf = ({ pieces }: ScreenLine): string => pieces.map(({ text }) => text).join('');
-
-/** The output that changes a terminal from `before` to `after`, in one synchronized update; '' if equal. */
-export function frameChanges(before: readonly string[], after: readonly string[]): string {
-  const changed = after.map((line, at) => (line === before[at] ? '' : `\x1b[${at + 1};1H${line}`)).join('');
-  return changed === '' ? '' : `\x1b[?2026h${changed}\x1b[?2026l`;
-}

@@ -21,6 +21,8 @@ interface Screen {
   /** All that was written, with control sequences. */
   raw(): string;
   isAlternate(): boolean;
+  /** Column and row, from 0. */
+  cursor(): [x: number, y: number];
   kill(signal: NodeJS.Signals): void;
   /** Closes the terminal, as closing its window does. */
   close(): void;
@@ -86,6 +88,7 @@ function openTerminal([file = '', ...args]: readonly string[], env: Record<strin
       emulator.resize(columns, rows);
       child.resize(columns, rows);
     },
+    cursor: () => [emulator.buffer.active.cursorX, emulator.buffer.active.cursorY],
     isAlternate: () => emulator.buffer.active.type === 'alternate',
     kill: (signal) => process.kill(child.pid, signal),
     close: () => closeSync(child.fd),
@@ -402,19 +405,40 @@ it('berth agent attach attaches again by itself after kill -9 of the daemon', as
   expect(await screen.ended).toMatchObject({ exitCode: 4 });
 });
 
-it('an observer whose window was too small sees the whole screen once it is enlarged', async () => {
+it('an observer sees the terminal at its own size, whichever size the window has', async () => {
   const daemon = await daemonOf();
   const { stateDir, configFile } = daemon;
-  const cmd =
-    'i=1; while [ $i -le 30 ]; do printf "\\033[%d;1Hrow %d" $i $i; i=$((i+1)); done; exec sleep 60';
+  // Scrolls, wraps a line at its own width, and then addresses rows on the main screen.
+  const cmd = [
+    'i=1; while [ $i -le 40 ]; do echo "scrolled $i"; i=$((i+1)); done',
+    'printf "%0110d" 0; i=1; while [ $i -le 28 ]; do printf "\\033[%d;1H\\033[2Krow %d" $i $i; i=$((i+1)); done',
+    'read -r line; printf "\\033]2;about rows\\007\\033[3;1Hrow three \\033[10;5H"; exec sleep 60',
+  ].join('; ');
   const size = { cols: 100, rows: 30 };
   await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd, cwd: newFolder(), ...size });
   const call = [process.execPath, BIN, 'agent', 'attach', 'bot', '--observe', '--state-dir', stateDir];
   const screen = openTerminal([...call, '--config', configFile]);
-  await screen.until(/^row 30/);
-  for (const rows of [35, 40]) screen.resize(120, rows);
-  const whole = Array.from({ length: 30 }, (_, at) => `row ${at + 1}`).join();
-  await eventually(() => screen.lines().slice(0, 30).join() === whole, screen.lines);
+  const rows = Array.from({ length: 28 }, (_, at) => `row ${at + 1}`);
+  const all = [...rows, '0'.repeat(100), '0'.repeat(10)];
+  const shows = (lines: string[]) =>
+    eventually(() => screen.lines().slice(0, lines.length).join('\n') === lines.join('\n'), screen.lines);
+  await screen.until(/^row 28$/);
+  for (const [cols, height] of [
+    [120, 40],
+    [100, 30],
+    [101, 31],
+  ] as const) {
+    screen.resize(cols, height);
+    await shows([...all, ...Array<string>(height - 30).fill('')]);
+  }
+  // Rows that end with the cursor's, and the left part of each.
+  screen.resize(50, 10);
+  await shows(rows.slice(18));
+  await daemon.request('POST', '/v1/agents/bot/keys', { keys: ['Enter'] });
+  await shows(['row 1', 'row 2', 'row three']);
+  await eventually(() => screen.cursor().join() === '4,9', screen.cursor);
+  expect(screen.raw()).toContain('\x1b]0;about rows\x07');
+  expect(screen.raw()).toMatch(/^Watching bot/);
   expect(screen.isAlternate()).toBe(true);
   screen.type('\x1d');
   expect(await screen.ended).toMatchObject({ exitCode: 0 });

@@ -1,8 +1,9 @@
 // What the terminal interface draws: every size, every number of services, and names and lines that mean harm.
 import { describe, expect, it } from 'vitest';
+import { frameChanges } from '../../../src/cli/kit/frame_changes.ts';
 import { displayWidth } from '../../../src/cli/kit/text_width.ts';
 import { initialModel, type Message, type Model } from '../../../src/cli/ui/model.ts';
-import { frameChanges, writtenLine } from '../../../src/cli/ui/styled_line.ts';
+import { writtenLine } from '../../../src/cli/ui/styled_line.ts';
 import { frameLines } from '../../../src/cli/ui/view.ts';
 import { hostileSequences } from '../../kit/hostile_output.ts';
 import { shownScreen } from '../../kit/shown_screen.ts';
