@@ -7,6 +7,7 @@ import { exitCodeOf } from './exit_codes.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { safeJson, sanitize } from './sanitize.ts';
 import type { StackScope } from './stack_scope.ts';
+import { untilDone } from './standard_streams.ts';
 
 /** The result for one service. */
 export interface BatchResult {
@@ -118,22 +119,19 @@ export async function runBatch(
     progress.stop();
     if (interruptNote && open.size > 0) context.out.note(interruptNote([...open].map(label)));
   });
-  await Promise.all(
-    [...open].map(async (name) => {
-      progress.begin(label(name), about);
-      const outcome = await work(name, {
-        progress,
-        onWaiting: (text) => progress.update(label(name), text),
-      }).then(
-        (done) => ({ done }),
-        (error: unknown) => ({ error }),
-      );
-      open.delete(name);
-      progress.end(label(name));
-      if ('done' in outcome) report.done(name, outcome.done);
-      else report.failed(name, outcome.error);
-    }),
-  );
+  const one = async (name: string): Promise<void> => {
+    progress.begin(label(name), about);
+    const onWaiting = (text: string): void => progress.update(label(name), text);
+    const outcome = await work(name, { progress, onWaiting }).then(
+      (done) => ({ done }),
+      (error: unknown) => ({ error }),
+    );
+    open.delete(name);
+    progress.end(label(name));
+    if ('done' in outcome) report.done(name, outcome.done);
+    else report.failed(name, outcome.error);
+  };
+  await untilDone(() => Promise.all([...open].map(one)));
   removeInterrupt();
   return report.end();
 }

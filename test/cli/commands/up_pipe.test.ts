@@ -1,4 +1,4 @@
-// `berth up` and `berth down` whose output goes into a pipe that is closed early, as by `head -1`.
+// Commands for several services whose output goes into a pipe that is closed early, as by `head -1`.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -42,4 +42,16 @@ it.each(['head -1', 'grep -q s0', 'true'])(
 it('the exit code of up is that of the services, whoever reads its output', async () => {
   const { pipe } = await projectOf('services:\n  web: {cmd: "exit 3", port: null, ready: {log: never}}\n');
   for (let times = 0; times < 3; times += 1) expect(pipe('up', 'true')).toMatch(/code [1-9]/);
+});
+
+it('the exit code of start is that of the services, whoever reads its output', async () => {
+  const bad = '  bad: {cmd: "sleep 0.3; exit 3", port: null, ready: {log: never}}\n';
+  const { daemon, pipe } = await projectOf(`services:\n  good: {cmd: "exec sleep 600", port: null}\n${bad}`);
+  expect(pipe('up --no-start', 'cat')).toContain('code 0');
+  for (let times = 0; times < 3; times += 1) {
+    expect(pipe('start good bad', 'true')).toMatch(/code [1-9]/);
+    expect(pipe('stop good bad', 'head -1')).toContain('code 0');
+    const { body } = await daemon.request('GET', '/v1/services');
+    expect(body.services.map(({ status }: { status: string }) => status)).not.toContain('running');
+  }
 });
