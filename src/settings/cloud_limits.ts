@@ -310,6 +310,8 @@ export const RELAY = {
   /** Interval of pings, and the silence after which a connection is dead. */
   pingIntervalMs: 25_000,
   deadPeerMs: 60_000,
+  /** The silence after which a connection is dead on which a stream was just opened. */
+  probeMs: 10_000,
   /** Time for the head of a request, and for a client to connect. */
   headTimeoutMs: 10_000,
   dialTimeoutMs: 10_000,

@@ -3,7 +3,12 @@
 import type { MuxEvents } from '../../adapters/relay/mux.ts';
 import type { MuxStream } from '../../adapters/relay/mux_stream.ts';
 import { readOpenRequest } from '../../adapters/relay/open_request.ts';
-import { listenForRelays, type RelayAddress, type RelayServer } from '../../adapters/relay/relay_server.ts';
+import {
+  listenForRelays,
+  type RelayAddress,
+  type RelayServer,
+  type RelayTarget,
+} from '../../adapters/relay/relay_server.ts';
 import { newTicket, type ReadTicket, readTicket, type TicketHolder } from '../../adapters/relay/ticket.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { RelayHolder, RelayProtocol } from '../../protocol/relay.ts';
@@ -98,12 +103,20 @@ function quotaRefusal(
   return isTooMany ? `you have ${maxStreams} connections, the most allowed (cloud.quota_connections)` : null;
 }
 
+/** Ends the connections to any Berth but the one that has the workloads now; null: this one. */
+function endOthers(server: RelayServer, before: RelayTarget | null, now: RelayTarget | null): void {
+  // Nothing here knows any more what their holders may do, or where the workloads' pods are.
+  if (now !== null && before === null) server.endOwn('another Berth has the clusters now');
+  // A Berth that stands still, or whose machine has vanished, does not end them itself.
+  server.endPassed(now);
+}
+
 /** `relay`: docs/reference.md "Relay". */
 export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (context, config) => {
   const { clock, scope } = context;
   let server: RelayServer | null = null;
   const ended = new EndedTickets();
-  let other: { host: string; port: number } | null = null;
+  let other: RelayTarget | null = null;
   // Comes after the ports are closed, which tell their clients the reason.
   scope.defer(async () => server?.close());
   const ports = new RelayPorts(context, config);
@@ -134,8 +147,7 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
       return { ...newTicket(config.cloudToken, clock.now(), holder), port };
     },
     passOn({ target }) {
-      // Nothing here knows any more what their holders may do, or where the workloads' pods are.
-      if (target !== null && other === null) server?.endOwn('another Berth has the clusters now');
+      if (server) endOthers(server, other, target);
       other = target;
       return null;
     },

@@ -9,6 +9,8 @@ export interface MuxTransport {
   /** Bytes sent that the connection has not taken yet. */
   readonly bufferedBytes: number;
   send(frame: Buffer): void;
+  /** A stream was opened on this side: somebody waits for the peer. */
+  opened(): void;
   /** Ends the connection. */
   close(reason: string): void;
 }
@@ -64,6 +66,7 @@ export class Mux implements StreamCarrier {
     this.lastId += 1;
     const stream = this.add(this.lastId);
     this.sendFrame(muxFrame(FRAME.open, stream.id, request));
+    if (!this.isOver) this.transport.opened();
     return stream;
   }
 

@@ -26,6 +26,24 @@ export interface RelayConnection {
 }
 
 /**
+ * Calls `giveUp` when the peer says nothing for a while after a stream was opened. Whoever opened it waits,
+ * so a peer that has vanished must be noticed sooner than on an idle connection.
+ */
+function silenceTimer(clock: Clock, giveUp: () => void) {
+  let cancel: (() => void) | null = null;
+  return {
+    begin: (): void => {
+      cancel ??= clock.after(RELAY.probeMs, giveUp);
+    },
+    /** The peer has said something, or the connection has ended. */
+    end: (): void => {
+      cancel?.();
+      cancel = null;
+    },
+  };
+}
+
+/**
  * Carries streams over an open WebSocket. `events`: for the server side; null for the client side. `onClosed`
  * is called once.
  */
@@ -48,16 +66,22 @@ export function carryStreams(
         return socket.bufferedAmount;
       },
       send: (frame) => socket.send(frame, flush),
+      opened: () => {
+        mux.ping();
+        probe.begin();
+      },
       close: (reason) => endSocket(PROTOCOL_ERROR, reason),
     },
     events,
   );
+  const probe = silenceTimer(clock, () => socket.terminate());
   const cancelPings = clock.every(RELAY.pingIntervalMs, () => {
     if (clock.monotonic() - heardAt < RELAY.deadPeerMs) mux.ping();
     else socket.terminate();
   });
   socket.on('message', (message: Buffer, isBinary) => {
     heardAt = clock.monotonic();
+    probe.end();
     mux.receive(isBinary ? message : Buffer.alloc(0));
   });
   // The end follows.
@@ -66,6 +90,7 @@ export function carryStreams(
   });
   socket.on('close', (_code, reason: Buffer) => {
     cancelPings();
+    probe.end();
     mux.close(reason.length > 0 ? errorLine(reason.toString()) : why);
     onClosed();
   });

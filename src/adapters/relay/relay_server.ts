@@ -18,6 +18,12 @@ import { carryStreams, MAX_RELAY_MESSAGE_BYTES, type RelayConnection } from './r
 import { RELAY_PATH } from './relay_path.ts';
 import type { TicketHolder } from './ticket.ts';
 
+/** Where another relay listens. */
+export interface RelayTarget {
+  host: string;
+  port: number;
+}
+
 /** Where a relay listens. */
 export interface RelayAddress {
   bind: string;
@@ -30,7 +36,7 @@ export interface RelayAddress {
 export interface RelayServerOptions extends RelayAddress {
   clock: Clock;
   /** The relay of the Berth that holds the workloads; null: this one. */
-  passesTo(): { host: string; port: number } | null;
+  passesTo(): RelayTarget | null;
   /** The holder of the ticket; null if it is not valid. */
   readTicket(ticket: string): { holder: TicketHolder } | null;
   /** The events of a new connection. `holder` returns its holder at the time of the call. */
@@ -45,6 +51,8 @@ export interface RelayServer {
   end(subject: string): void;
   /** Ends the connections that it carries itself, and none that it passes on. */
   endOwn(reason: string): void;
+  /** Ends the connections that it passes on to any other relay than `target`; null: all. */
+  endPassed(target: RelayTarget | null): void;
   /** Ends every connection; resolves when the port is free again. */
   close(): Promise<void>;
 }
@@ -91,11 +99,11 @@ function createServer({ tls }: RelayAddress, strangers: Strangers): http.Server 
 
 /** Passes an upgrade on to another relay: the unchanged request, and then all bytes. */
 function passUpgrade(
-  target: { host: string; port: number },
+  target: RelayTarget,
   { method, url, rawHeaders }: IncomingMessage,
   client: Duplex,
   head: Buffer,
-  passed: Set<Duplex>,
+  passed: Map<Duplex, RelayTarget>,
 ): void {
   const other = connect({
     ...target,
@@ -110,7 +118,7 @@ function passUpgrade(
     clearTimeout(late);
     client.destroy();
   });
-  passed.add(client);
+  passed.set(client, target);
   client.once('close', () => {
     passed.delete(client);
     other.destroy();
@@ -191,7 +199,7 @@ interface Upgrade {
   socket: Duplex;
   head: Buffer;
   connections: Map<RelayConnection, Admission>;
-  passed: Set<Duplex>;
+  passed: Map<Duplex, RelayTarget>;
   strangers: Strangers;
   sockets: WebSocketServer;
 }
@@ -229,7 +237,7 @@ const listening = (server: http.Server, { bind, port }: RelayAddress): Promise<v
 /** Listens. Rejects with the error of the system. */
 export async function listenForRelays(options: RelayServerOptions): Promise<RelayServer> {
   const connections = new Map<RelayConnection, Admission>();
-  const passed = new Set<Duplex>();
+  const passed = new Map<Duplex, RelayTarget>();
   const sockets = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
@@ -260,11 +268,15 @@ export async function listenForRelays(options: RelayServerOptions): Promise<Rela
     endOwn: (reason) => {
       for (const connection of connections.keys()) connection.close(reason);
     },
+    endPassed: (target) => {
+      for (const [socket, { host, port }] of passed)
+        if (host !== target?.host || port !== target.port) socket.destroy();
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
         for (const connection of connections.keys()) connection.leave('the relay ends');
-        for (const socket of passed) socket.destroy();
+        for (const socket of passed.keys()) socket.destroy();
         server.closeAllConnections();
       }),
   };

@@ -1,12 +1,16 @@
 // The ports that a relay carries connections to: docs/reference.md "Relay".
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { relayActor } from '../../../src/actors/tethers/relay.ts';
 import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.ts';
 import { dialRelay } from '../../../src/adapters/relay/dial_relay.ts';
+import { RELAY_PROTOCOL } from '../../../src/adapters/relay/frames.ts';
 import type { Mux } from '../../../src/adapters/relay/mux.ts';
 import { openRequestBody } from '../../../src/adapters/relay/open_request.ts';
 import { RELAY_PATH } from '../../../src/adapters/relay/relay_path.ts';
 import { newTicket } from '../../../src/adapters/relay/ticket.ts';
+import { WebSocketServer } from '../../../src/adapters/websocket.ts';
 import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import type { PrincipalsProtocol } from '../../../src/protocol/principals.ts';
@@ -178,4 +182,21 @@ it('a relay ends what it carries when another Berth gets the clusters, so that n
   await actor.ask('passOn', { target: { host: '127.0.0.1', port: 1 } });
   await eventually(() => found.end !== '');
   await expect(dial(holder)).rejects.toThrow();
+});
+
+it('a relay ends what it passes on to a Berth that no longer has the clusters, and may not answer', async () => {
+  const holder = { subjects: ['token:ci'], expiresAt: null };
+  const { actor, dial } = await relay({ holder });
+  const silent = new WebSocketServer({ host: '127.0.0.1', port: 0, handleProtocols: () => RELAY_PROTOCOL });
+  afterThisTest(() => silent.close());
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const target = { host: '127.0.0.1', port };
+  await actor.ask('passOn', { target });
+  const mux = await dial(holder);
+  // As at each beat while the other one has them.
+  await actor.ask('passOn', { target: { ...target } });
+  expect([mux.isOpen, silent.clients.size]).toEqual([true, 1]);
+  await actor.ask('passOn', { target: null });
+  await eventually(() => !mux.isOpen && silent.clients.size === 0);
 });

@@ -22,6 +22,10 @@ class Wire implements MuxTransport {
     if (!this.isLong) this.bufferedBytes += frame.length;
   }
 
+  opened(): void {
+    // Nobody here waits for the peer.
+  }
+
   close(reason: string): void {
     this.closedBy = reason;
   }

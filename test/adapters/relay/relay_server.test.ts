@@ -1,11 +1,14 @@
 // The listener of a relay and its clients, over real sockets: docs/reference.md "Relay".
-import { connect, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { dialRelay, openRelay } from '../../../src/adapters/relay/dial_relay.ts';
+import { RELAY_PROTOCOL } from '../../../src/adapters/relay/frames.ts';
 import type { MuxStream } from '../../../src/adapters/relay/mux_stream.ts';
 import { RELAY_PATH } from '../../../src/adapters/relay/relay_path.ts';
 import { listenForRelays } from '../../../src/adapters/relay/relay_server.ts';
 import { newTicket, readTicket } from '../../../src/adapters/relay/ticket.ts';
+import { WebSocketServer } from '../../../src/adapters/websocket.ts';
 import type { Clock } from '../../../src/runtime/actor.ts';
 import { PRINCIPALS, RELAY } from '../../../src/settings/cloud_limits.ts';
 import { HTTP, MIB } from '../../../src/settings/limits.ts';
@@ -114,6 +117,51 @@ it('a standby relay forwards clients to the relay that has the workloads, with e
   await there.server.close();
   await eventually(() => closed.length === 1);
   await expect(dialRelay(here.url, ticketOf(TOKEN, Date.now()), realTime, ignore)).rejects.toThrow();
+});
+
+it('a relay ends what it passes on to another relay than the one that has the workloads now', async () => {
+  const there = await echoing();
+  const target = { host: '127.0.0.1', port: there.server.port };
+  const { server, url } = await echoing(target);
+  let isClosed = false;
+  const { mux } = await dialled(url, () => {
+    isClosed = true;
+  });
+  const stream = mux.open(Buffer.from('{}'));
+  const found = heard(stream);
+  stream.write(Buffer.from('a'));
+  server.endPassed({ ...target });
+  await eventually(() => found.bytes === 1);
+  stream.write(Buffer.from('b'));
+  await eventually(() => found.bytes === 2);
+  expect(isClosed).toBe(false);
+  server.endPassed({ ...target, port: target.port + 1 });
+  await eventually(() => isClosed);
+  expect(found.end).toMatch(/^lost/);
+});
+
+it('a relay that says nothing after a stream was opened is given up soon', async () => {
+  // Accepts the handshake, then is silent, as a machine that has vanished.
+  const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0, handleProtocols: () => RELAY_PROTOCOL });
+  afterThisTest(() => {
+    for (const client of sockets.clients) client.terminate();
+    sockets.close();
+  });
+  await once(sockets, 'listening');
+  const { port } = sockets.address() as AddressInfo;
+  const held = heldClock();
+  let isClosed = false;
+  const connection = await dialRelay(`ws://127.0.0.1:${port}`, 'a ticket', held.clock, () => {
+    isClosed = true;
+  });
+  afterThisTest(() => connection.close('the test ends'));
+  expect(held.spans()).toEqual([]);
+  const found = heard(connection.mux.open(Buffer.from('{}')));
+  heard(connection.mux.open(Buffer.from('{}')));
+  expect(held.spans()).toEqual([RELAY.probeMs]);
+  held.pass();
+  await eventually(() => isClosed);
+  expect(found.end).toMatch(/^lost/);
 });
 
 describe('a relay', () => {
