@@ -23,7 +23,8 @@ export interface CloudAddress {
   stateDir: string;
 }
 
-const originOf = (url: string): string | null => (URL.canParse(url) ? new URL(url).origin : null);
+/** null: it is no URL. */
+export const originOf = (url: string): string | null => (URL.canParse(url) ? new URL(url).origin : null);
 
 /** The options of a client. A token is sent only to the Berth it is for. */
 export function cloudAccess({ url, token, isNamed, hasToken, login, stateDir }: CloudAddress): {

@@ -6,7 +6,7 @@ import { type AccessKey, parseAgentKeyId, parseKey } from '../protocol/access_ke
 import { loadSettings, type Settings, SettingsError } from '../settings/config.ts';
 import { readSecret, stateDirPath } from '../settings/state_dir.ts';
 import { statePaths } from '../settings/state_paths.ts';
-import { type CloudLogin, cloudAccess } from './cloud_access.ts';
+import { type CloudLogin, cloudAccess, originOf } from './cloud_access.ts';
 import { type Client, createClient } from './create_client.ts';
 import { BerthError } from './errors.ts';
 import { nodeTransport } from './node_transport.ts';
@@ -55,6 +55,11 @@ export interface LocalDaemon {
   url: () => string;
   /** The current cloud token; null when there is none yet. */
   cloudToken: () => string | null;
+  /**
+   * The origin of the Berth that has the clusters of `berth k8s`; null: it is the daemon that uses the state
+   * directory.
+   */
+  cloudServer: () => string | null;
 }
 
 const HINT = 'Start one in the background with `berth daemon start`, or here with `berth daemon`.';
@@ -95,6 +100,14 @@ export async function findLocalDaemon(
     login: options.login,
     stateDir,
   });
+  const cloudServer = (): string | null => {
+    const elsewhere = env['BERTH_CLOUD_URL'] || named;
+    const server = elsewhere ? withScheme(elsewhere) : settings.cloud.remote || options.login?.url(stateDir);
+    const daemon = runningDaemon(stateDir);
+    const own = daemon && cloudUrlOf(settings, () => localUrl(settings.bind, daemon.port), {});
+    const [at, ownAt] = [server, own].map((url) => (url ? originOf(url) : null));
+    return at === ownAt ? null : (at ?? null);
+  };
   const rereadAccess = async (): Promise<void> => {
     // A file that somebody is editing may be invalid for a moment.
     settings = await loadSettings(options.config, env).catch(() => settings);
@@ -109,7 +122,7 @@ export async function findLocalDaemon(
     ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
     ...(options.busyRetryMs === undefined ? {} : { busyRetryMs: options.busyRetryMs }),
   });
-  return { client, settings, stateDir, url, cloudToken };
+  return { client, settings, stateDir, url, cloudToken, cloudServer };
 }
 
 /** A client of this user's daemon: `const berth = await connectLocal()`. */

@@ -56,6 +56,35 @@ describe('the local daemon', () => {
   });
 });
 
+describe('the Berth that has the clusters', () => {
+  const at = async (more: Record<string, string> = {}, login: string | null = null) => {
+    const found = { url: () => login, token: async () => 'token' };
+    return (await findLocalDaemon({ env: env(more), login: found })).cloudServer();
+  };
+
+  it('is named by its origin, unless it is the daemon of the state directory', async () => {
+    file(here);
+    expect(await at()).toBeNull();
+    expect(await at({ BERTH_URL: 'http://127.0.0.1:4711/' })).toBeNull();
+    expect(await at({ BERTH_CLOUD_URL: '127.0.0.1:4711' })).toBeNull();
+    expect(await at({ BERTH_URL: 'http://127.0.0.1:4712' })).toBe('http://127.0.0.1:4712');
+    const named = { BERTH_CLOUD_URL: 'https://berth.example.com/' };
+    expect(await at(named, 'https://other.example.com')).toBe('https://berth.example.com');
+    expect(await at({}, 'https://other.example.com')).toBe('https://other.example.com');
+    writeFileSync(
+      join(state, 'c.toml'),
+      '[cloud]\nremote = "https://team.example.com"\nremote_token = "t"\n',
+    );
+    chmodSync(join(state, 'c.toml'), 0o600);
+    expect(await at({ BERTH_CONFIG: join(state, 'c.toml') })).toBe('https://team.example.com');
+  });
+
+  it('is the same whether a daemon runs or not', async () => {
+    expect(await at()).toBeNull();
+    expect(await at({ BERTH_CLOUD_URL: 'https://berth.example.com' })).toBe('https://berth.example.com');
+  });
+});
+
 describe('a token that has changed in the configuration', () => {
   const config = (token: string): void =>
     writeFileSync(join(state, 'config.toml'), `[auth]\ntoken = "${token}"\n`);

@@ -1,5 +1,6 @@
 // Berth's account in a cluster when the user's own login cannot be stored: a ServiceAccount with the rights
 // in cluster_rights.ts, whose tokens expire and are renewed.
+import { createHash } from 'node:crypto';
 import type { ServiceAccountName, TokenRenewal } from '../../protocol/cluster_account.ts';
 import { isTime } from '../../protocol/timestamps.ts';
 import { policyRules } from './cluster_rights.ts';
@@ -20,16 +21,22 @@ export interface ManifestObject {
 const OWN_NAMESPACE = 'berth';
 const LABELS = { 'app.kubernetes.io/managed-by': 'berth' };
 const RBAC = 'rbac.authorization.k8s.io';
-/** The longest name of an object here. Bindings and roles share the name of the account. */
+/** The longest name of an account. Bindings and roles are called after it. */
 const MAX_NAME = 50;
+const SERVER_DIGITS = 6;
 
-/** An account name specific to one user on one machine, so that removing it harms no others. */
-export function accountName(user: string, host: string): string {
+/**
+ * An account name specific to one user on one machine, and to the Berth at `server` (null: that of the
+ * machine), so that removing it harms no others.
+ */
+export function accountName(user: string, host: string, server: string | null): string {
+  const digest = server && createHash('sha256').update(server).digest('hex').slice(0, SERVER_DIGITS);
+  const suffix = digest ? `-${digest}` : '';
   const clean = `berth-${user}-${host}`
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
-    .slice(0, MAX_NAME);
-  return clean.replace(/-+$/, '');
+    .slice(0, MAX_NAME - suffix.length);
+  return clean.replace(/-+$/, '') + suffix;
 }
 
 /**
@@ -38,10 +45,13 @@ export function accountName(user: string, host: string): string {
  */
 export function accountManifest(name: string, namespaces: readonly string[] | null): ManifestObject[] {
   const [home = OWN_NAMESPACE] = namespaces ?? [];
+  // An account of the same name with another home may have rights in the same namespace.
+  const nameIn = (namespace: string | null): string =>
+    namespace === null || namespace === home ? name : `${name}.${home}`;
   const made = (apiVersion: string, kind: string, namespace: string | null): ManifestObject => ({
     apiVersion,
     kind,
-    metadata: { name, ...(namespace === null ? {} : { namespace }), labels: LABELS },
+    metadata: { name: nameIn(namespace), ...(namespace === null ? {} : { namespace }), labels: LABELS },
   });
   const subjects = [{ kind: 'ServiceAccount', name, namespace: home }];
   const bound = (roleKind: string, roleName: string) => ({
@@ -56,7 +66,7 @@ export function accountManifest(name: string, namespaces: readonly string[] | nu
         ]
       : namespaces.flatMap((namespace) => [
           { ...made(`${RBAC}/v1`, 'Role', namespace), rules: policyRules(false) },
-          { ...made(`${RBAC}/v1`, 'RoleBinding', namespace), ...bound('Role', name) },
+          { ...made(`${RBAC}/v1`, 'RoleBinding', namespace), ...bound('Role', nameIn(namespace)) },
         ]);
   const tokens = `${name}-token`;
   const named = (object: ManifestObject) => ({ ...object, metadata: { ...object.metadata, name: tokens } });

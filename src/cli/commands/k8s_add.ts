@@ -19,20 +19,23 @@ import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 
 /** Describes what the command would do, without doing it. */
 async function describe(
-  { out }: CommandContext,
+  command: CommandContext,
   name: string,
   chosen: ChosenContext,
   account: AccountOptions,
 ): Promise<undefined> {
   const { context, cluster, login } = chosen;
-  const objects = needsAccount(chosen, account) ? await ownManifest(account.namespaces) : [];
+  const objects = needsAccount(chosen, account) ? await ownManifest(command, account.namespaces) : [];
   const server = String(cluster['server']);
   const record = { name, context: context.name, server, login: login.kind, objects };
   const how =
     objects.length === 0
       ? 'the login of the kubeconfig is stored'
       : `these are created in the cluster:\n${await manifestText(objects)}`;
-  out.record(record, () => `${name} would be registered (context ${context.name}, ${server}); ${how}`);
+  command.out.record(
+    record,
+    () => `${name} would be registered (context ${context.name}, ${server}); ${how}`,
+  );
 }
 
 /** Registers the cluster and looks for its workloads. */
@@ -90,7 +93,7 @@ export const clusterAddCommand = defineCommand({
   run: async (command, [argument], options) => {
     const { provider, inCluster, print, dryRun, namespaces } = options;
     if (print) {
-      command.out.raw(await manifestText(await ownManifest(namespaces)));
+      command.out.raw(await manifestText(await ownManifest(command, namespaces)));
       return undefined;
     }
     const given = options.name ?? argument;

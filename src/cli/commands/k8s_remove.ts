@@ -26,7 +26,8 @@ async function removeAccount(
   const { accountManifest, accountUid, objectName, removeManifest } = await import(
     '../../adapters/kube/service_account.ts'
   );
-  const objects = accountManifest(name, namespaces.includes(namespace) ? namespaces : null);
+  const others = namespaces.filter((one) => one !== namespace);
+  const objects = accountManifest(name, namespaces.includes(namespace) ? [namespace, ...others] : null);
   if (!options.yes) {
     command.out.note(`With the context ${chosen.context.name}, these are removed from the cluster:`);
     for (const object of objects) command.out.note(`  ${objectName(object)}`);

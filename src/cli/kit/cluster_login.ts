@@ -70,16 +70,18 @@ export interface ClusterCredentials {
 
 const DEFAULT_LOGIN_TIMEOUT_MS = 300_000;
 
-/** The name of the account for this user of this machine. */
-async function ownAccountName(): Promise<string> {
-  const { accountName } = await import('../../adapters/kube/service_account.ts');
-  return accountName(userInfo().username, hostname());
-}
-
-/** The manifest of that account; empty `namespaces`: with rights in all namespaces. */
-export async function ownManifest(namespaces: readonly string[]): Promise<ManifestObject[]> {
-  const { accountManifest } = await import('../../adapters/kube/service_account.ts');
-  return accountManifest(await ownAccountName(), namespaces.length === 0 ? null : namespaces);
+/**
+ * The manifest of the account for this user of this machine and for the Berth that the command is about;
+ * empty `namespaces`: with rights in all namespaces.
+ */
+export async function ownManifest(
+  command: CommandContext,
+  namespaces: readonly string[],
+): Promise<ManifestObject[]> {
+  const { accountManifest, accountName } = await import('../../adapters/kube/service_account.ts');
+  const { cloudServer } = await command.local();
+  const name = accountName(userInfo().username, hostname(), cloudServer());
+  return accountManifest(name, namespaces.length === 0 ? null : namespaces);
 }
 
 /** The objects as YAML for `kubectl apply`. */
@@ -148,7 +150,7 @@ async function makeAccount(
   { namespaces, lifetime }: AccountOptions,
 ): Promise<ClusterCredentials | null> {
   const { out } = command;
-  const objects = await ownManifest(namespaces);
+  const objects = await ownManifest(command, namespaces);
   if (!out.isData) {
     out.note(whyAccount(chosen));
     out.errorLine(sanitize(await manifestText(objects)));

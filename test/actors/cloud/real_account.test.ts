@@ -8,6 +8,7 @@ import {
   accountName,
   accountUid,
   applyManifest,
+  objectName,
   removeManifest,
   requestToken,
   tokenRenewal,
@@ -23,15 +24,39 @@ const LIFETIME_S = 600;
 
 describe('the name of the account', () => {
   it('is valid in Kubernetes, whatever the names of user and host', () => {
-    expect(accountName('Ada', 'laptop.local')).toBe('berth-ada-laptop-local');
-    expect(accountName('CORP\\jörg', '-')).toBe('berth-corp-j-rg');
-    expect(accountName('a'.repeat(200), 'b')).toMatch(/^[a-z-]{1,50}$/);
+    expect(accountName('Ada', 'laptop.local', null)).toBe('berth-ada-laptop-local');
+    expect(accountName('CORP\\jörg', '-', null)).toBe('berth-corp-j-rg');
+    expect(accountName('a'.repeat(200), 'b', null)).toMatch(/^[a-z-]{1,50}$/);
   });
+
+  it('is another one for each server', () => {
+    const servers = [null, 'https://berth.example.com', 'https://berth.example.com:8443'];
+    const names = servers.map((server) => accountName('a'.repeat(200), 'b', server));
+    expect(new Set(names).size).toBe(3);
+    for (const name of names) expect(name).toMatch(/^[a-z0-9-]{1,50}$/);
+  });
+});
+
+it('an account shares no object with one of the same name in another namespace', () => {
+  const objects = [['web', 'data'], ['data', 'web'], ['db', 'data', 'web'], ['data'], null].map(
+    (namespaces) => accountManifest('berth-ada', namespaces).map(objectName),
+  );
+  const all = objects.flat();
+  expect(all).toContain('RoleBinding data/berth-ada.web');
+  // `['data']` and `['data', 'web']` have the account itself in common.
+  const [, one = [], , other = []] = objects;
+  const shared = one.filter((name) => other.includes(name));
+  expect(new Set(all).size).toBe(all.length - shared.length);
+  for (const manifest of [['web', 'data'], null].map((namespaces) =>
+    accountManifest('berth-ada', namespaces),
+  ))
+    for (const { kind, metadata, roleRef } of manifest as Json[])
+      if (kind.endsWith('Binding')) expect(roleRef.name).toBe(metadata.name);
 });
 
 describeReal('an account of its own', () => {
   const box = sandbox();
-  const name = accountName('test', randomBytes(4).toString('hex'));
+  const name = accountName('test', randomBytes(4).toString('hex'), null);
   const asAdmin: typeof withUserCluster = (_, work) => withUserCluster(kubeconfig(), work);
 
   /** Makes the account and returns a token of it. An account of before may be going with its namespace. */

@@ -69,6 +69,21 @@ it('berth k8s add does not request a login that it could not use', async () => {
   expect(printed.stdout).not.toContain('kind: Cluster');
 });
 
+it('berth k8s add makes another account for each server, so that removing one harms no other', async () => {
+  const env = (more: Record<string, string> = {}) => cleanEnv(folder(), more);
+  const nameFor = async (more?: Record<string, string>): Promise<string> => {
+    const { stdout } = await berth(['k8s', 'add', '--print', '--namespaces', 'web'], { env: env(more) });
+    return /^kind: ServiceAccount\nmetadata:\n {2}name: (\S+)$/m.exec(stdout)?.[1] ?? stdout;
+  };
+  const own = await nameFor();
+  expect(own).toMatch(/^berth-/);
+  const names = ['https://berth.example.com', 'https://other.example.com'].map((url) =>
+    nameFor({ BERTH_CLOUD_URL: url }),
+  );
+  for (const name of await Promise.all(names)) expect(name).toMatch(new RegExp(`^${own}-[0-9a-f]{6}$`));
+  expect(new Set(await Promise.all(names)).size).toBe(2);
+});
+
 it('berth k8s syncs and removes clusters', async () => {
   const { run } = await cloud();
   expect(await run('k8s sync')).toMatchObject({
