@@ -78,6 +78,8 @@ export class PendingConnections implements Waiters {
       session.reset(`${held.count} connections are waiting: no more are held`);
       return;
     }
+    // A refusal may be out of date. The wait for a cluster that does not answer continues.
+    if (this.areGone && this.trouble?.graceMs === 0) this.trouble = null;
     this.pending.add(session);
     held.add(1);
     void this.ensureAwake();

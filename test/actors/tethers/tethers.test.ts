@@ -32,6 +32,7 @@ import {
 } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { ownPorts } from '../../kit/free_ports.ts';
+import { kubeDouble } from '../../kit/kube_double.ts';
 import { type Client, client, heldConnections, RULE, STORED, UNUSED } from './tether_kit.ts';
 
 interface Part {
@@ -182,6 +183,45 @@ describe('tethers', () => {
     expect(shown()).toHaveLength(1);
     await ref.ask('create', input);
     expect(principals.of('mayKeep')).toHaveLength(2);
+  });
+
+  it('wake a workload that was gone and is there again, however long the wake takes', async () => {
+    const { world: space, tethers: ref, workloads } = await part(tempDir(), ownPorts(1));
+    known(workloads);
+    const { tether_id: tether, local_port: port } = await ref.ask('create', input);
+    await ref.ask('activate', { id: tether });
+    workloads.answer({
+      tetherTarget: ({ id }) => {
+        throw fail('unknown_workload', `there is no workload ${id}`);
+      },
+    });
+    const early = client(port, 'x');
+    expect(await early.ended).toBe('ECONNRESET');
+    known(workloads);
+    const target = await space.ref<WorkloadsProtocol>('workloads').ask('tetherTarget', { id: 'W1' });
+    const double = await kubeDouble();
+    afterThisTest(() => double.stop());
+    const woken = deferred<{ replicas: number }>();
+    workloads.answer({
+      tetherTarget: () => ({ ...target, access: double.access, state: 'asleep' as const, replicas: 0 }),
+      wake: () => woken.promise,
+    });
+    const late = client(port, 'x');
+    let end = '';
+    void late.ended.then((how) => {
+      end = how;
+    });
+    await eventually(async () => {
+      await space.clock.advance(TETHER.probeDelayMs);
+      return workloads.of('wake').length > 0;
+    });
+    // The connections that wait are reviewed. A reset would have arrived before the next connection is accepted.
+    for (let turn = 0; turn < 3; turn += 1) {
+      await space.clock.advance(TETHER.tickIntervalMs);
+      expect(await canConnect(port)).toBe(true);
+    }
+    expect(end).toBe('');
+    woken.resolve({ replicas: 1 });
   });
 
   it('take the lowest free port, and report when there is none', async () => {
