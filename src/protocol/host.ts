@@ -45,6 +45,8 @@ export interface RunMetadata {
   changedAt?: number;
   /** Its stop is the first half of a restart, requested by a client or a change of its files. */
   relaunch?: boolean;
+  /** Once it is running, the services that depend on it are restarted. */
+  cascade?: boolean;
   /** Absent in runs of earlier versions, as are the fields below. */
   live?: LiveField | null;
   /** Its memory limit, enforced by the daemon unless a cgroup does. */

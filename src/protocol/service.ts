@@ -174,6 +174,8 @@ export interface LastEnd {
    * stopped before the next start.
    */
   whole?: true;
+  /** It ended by itself, and nobody has stopped the service since. */
+  unasked?: true;
   /** Of a completed task: how long it ran, in milliseconds, and the hash of what it was built from. */
   completed?: { ms: number; content: string };
   /** Of a task: the last scheduled time it ran for. */

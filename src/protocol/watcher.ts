@@ -1,4 +1,5 @@
 // The messages of `watcher`, which watches files, and of the services it watches them for.
+import type { LastEnd } from './service.ts';
 
 /** What a service wants to have watched: docs/reference.md "Watch". */
 export interface WatchRequest {
@@ -17,6 +18,13 @@ export interface WatchRequest {
 /** Whether two requests are about the same files in the same way. */
 export const isSameRequest = (a: WatchRequest, b: WatchRequest): boolean =>
   JSON.stringify({ ...a, since: 0 }) === JSON.stringify({ ...b, since: 0 });
+
+/**
+ * Whether files are watched after the end of its last process, so that a change starts the service: nobody
+ * has stopped it since.
+ */
+export const isWatchedAfter = ({ status, unasked }: LastEnd): boolean =>
+  status === 'crashed' || unasked === true;
 
 /** What is watched at the moment. */
 export interface WatchState {
@@ -41,4 +49,6 @@ export interface WatchedServiceProtocol {
   watchState(message: WatchState): null;
   /** The watcher has restarted and has lost all requests. */
   watchAgain(message: Record<string, never>): null;
+  /** The services that depend on it know that they are restarted. */
+  cascadeKnown(message: Record<string, never>): null;
 }

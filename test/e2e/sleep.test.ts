@@ -208,6 +208,37 @@ it('a service stays awake while bytes move, and when it was started with --awake
   await eventually(async () => (await status(daemon, 'kept')) === 'sleeping');
 });
 
+it('a service that was started with --awake stays so under the next daemon, over restarts and crashes', async () => {
+  const first = await startDaemon();
+  const sleep = { afterMinutes: 1 / 60 };
+  for (const name of ['kept', 'other']) await register(first, name, { port: freePort(), sleep });
+  await post(first, '/v1/services/kept/start?awake=true');
+  /** Time enough passes for a service to sleep: one that is started now does. */
+  const idle = async (daemon: Daemon): Promise<void> => {
+    await post(daemon, '/v1/services/other/start');
+    await eventually(async () => (await status(daemon, 'other')) === 'sleeping');
+  };
+  const next = async (daemon: Daemon): Promise<Daemon> => {
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    return startDaemon({ stateDir: first.stateDir });
+  };
+  const second = await next(first);
+  await post(second, '/v1/services/kept/restart');
+  await idle(second);
+  expect(await status(second, 'kept')).toBe('running');
+  const { pid } = await service(second, 'kept');
+  const third = await next(second);
+  process.kill(pid, 'SIGKILL');
+  await eventually(async () => !isAlive(pid));
+  await post(third, '/v1/services/kept/restart');
+  await idle(third);
+  expect(await status(third, 'kept')).toBe('running');
+  await post(third, '/v1/services/kept/stop');
+  await post(third, '/v1/services/kept/start');
+  await eventually(async () => (await status(third, 'kept')) === 'sleeping');
+});
+
 it('50 connections wake a stack of three once, and each gets its bytes in order', async () => {
   const daemon = await startDaemon();
   const [web, api, db] = [freePort(), freePort(), freePort()];

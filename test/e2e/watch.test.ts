@@ -1,6 +1,6 @@
 // docs/reference.md "Watch": the whole way, from real files over a real daemon to real processes.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Daemon, eventually, hostPid, newFolder, startDaemon } from '../kit/daemon.ts';
@@ -138,6 +138,87 @@ describe('files that a service watches', () => {
       );
     },
   );
+
+  it('restart all that depend on it when the daemon is killed while it starts', async () => {
+    const root = newFolder();
+    const stateDir = newFolder();
+    const daemon = await startDaemon({ stateDir });
+    const go = join(root, 'go');
+    writeFileSync(go, '');
+    const cmd = `echo begun; while ! test -e ${go}; do sleep 0.05; done; echo up; exec sleep 1000`;
+    const watch = { paths: ['*.ts'], debounceMs: 50, cascade: true };
+    const spec = { name: 'web', port: null, cmd, cwd: root, ready: { log: '^up' }, watch };
+    expect((await daemon.request('POST', '/v1/services', spec)).status).toBe(201);
+    const { pid } = (await daemon.request('POST', '/v1/services/web/start')).body;
+    await watched(daemon);
+    const before = new Map<string, number>();
+    for (const [name, dependsOn] of [
+      ['api', 'web'],
+      ['ui', 'api'],
+    ] as const) {
+      const dependent = { name, port: null, cmd: 'exec sleep 1000', dependsOn: [dependsOn] };
+      expect((await daemon.request('POST', '/v1/services', dependent)).status).toBe(201);
+      before.set(name, (await daemon.request('POST', `/v1/services/${name}/start`)).body.pid);
+    }
+    rmSync(go);
+    put(root, 'a.ts', 'changed');
+    await eventually(async () => {
+      const now = await read(daemon);
+      return now.status === 'starting' && now.pid !== pid;
+    });
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    const next = await startDaemon({ stateDir });
+    for (const [name, known] of before) expect((await read(next, name)).pid).toBe(known);
+    writeFileSync(go, '');
+    await eventually(async () => {
+      const all = await Promise.all(
+        [...before].map(async ([name, known]) => [await read(next, name), known]),
+      );
+      return all.every(([now, known]) => now.status === 'running' && now.pid !== known);
+    });
+    // They are restarted once, and not by a further daemon.
+    const after = new Map(
+      await Promise.all(
+        [...before.keys()].map(async (name) => [name, (await read(next, name)).pid] as const),
+      ),
+    );
+    next.signal('SIGKILL');
+    await next.exited;
+    const last = await startDaemon({ stateDir });
+    await watched(last);
+    for (const [name, known] of after) expect((await read(last, name)).pid).toBe(known);
+  });
+
+  it.each([
+    ['has crashed', 'exit 1'],
+    ['has ended by itself', 'exit 0'],
+  ])('start it under the next daemon when it %s', async (_, end) => {
+    const root = newFolder();
+    const stateDir = newFolder();
+    const daemon = await startDaemon({ stateDir });
+    const cmd = `test -e ok || ${end}; exec sleep 1000`;
+    const watch = { paths: ['*'], debounceMs: 50 };
+    const status = async (from: Daemon): Promise<string> =>
+      (await from.request('GET', '/v1/services')).body.services[0].status;
+    const spec = { name: 'web', port: null, cmd, cwd: root, watch, restart: 'no' };
+    expect((await daemon.request('POST', '/v1/services', spec)).status).toBe(201);
+    await daemon.request('POST', '/v1/services/web/start');
+    await eventually(async () => ['crashed', 'stopped'].includes(await status(daemon)));
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    put(root, 'ok', 'while nobody looked');
+    const next = await startDaemon({ stateDir });
+    await eventually(async () => (await status(next)) === 'running');
+    // Nobody has asked for the service itself. One that was stopped stays so.
+    await next.request('POST', '/v1/services/web/stop');
+    next.signal('SIGKILL');
+    await next.exited;
+    put(root, 'ok', 'again');
+    const last = await startDaemon({ stateDir });
+    expect((await last.request('GET', '/v1/services/web/explain')).body.watching).toBeNull();
+    expect(await status(last)).toBe('stopped');
+  });
 
   it('send it a signal if that is configured', async () => {
     const root = newFolder();

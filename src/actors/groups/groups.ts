@@ -287,6 +287,7 @@ class Groups {
     await Promise.all(
       dependants.map((one) => tolerateFailure(this.service(one.name).ask('expectRestart', {}), ignore)),
     );
+    this.context.ref(serviceAddress(name)).tell('cascadeKnown', {});
     await walkInOrder(new DependencyOrder(dependants), (one) => this.restartDependant(one));
     return null;
   }

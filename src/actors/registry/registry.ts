@@ -16,6 +16,7 @@ import type { ScheduleSpec } from '../../protocol/schedules.ts';
 import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
 import { isHook, shortName } from '../../protocol/stacks.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
+import { isWatchedAfter } from '../../protocol/watcher.ts';
 import {
   actor,
   type Context,
@@ -83,11 +84,15 @@ class Registry {
     const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
     this.inBackground(stopOrphanedRuns(host, lost));
     // At start-up, a service without a run or a pending restart needs no actor, because there is nothing to
-    // adopt. An agent looks whether the journal has its last state.
+    // adopt. An agent looks whether the journal has its last state, and a change of watched files may start a
+    // service.
     const ends = new Map(this.config.store.table('ends').all());
     const { store } = this.config;
     const agents = [...this.services].filter(([, { spec }]) => spec.agent);
-    const held = new Set([...store.table('doors').all(), ...agents].map(([name]) => name));
+    const watched = [...ends].filter(
+      ([name, end]) => this.services.get(name)?.spec.watch && isWatchedAfter(end),
+    );
+    const held = new Set([...store.table('doors').all(), ...agents, ...watched].map(([name]) => name));
     const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, held) : [];
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
     this.views.tell('snapshot', { text: JSON.stringify({ specs, states: resting } satisfies ViewSnapshot) });

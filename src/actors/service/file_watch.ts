@@ -4,7 +4,7 @@
 import { isAlive } from '../../adapters/process/process_table.ts';
 import type { RunMetadata } from '../../protocol/host.ts';
 import type { ServiceSpec, WatchSpec } from '../../protocol/service.ts';
-import { isSameRequest, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
+import { isSameRequest, isWatchedAfter, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
 import { type Context, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { WATCH } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
@@ -79,11 +79,14 @@ export class FileWatch {
 
   /** Called after every change of the service's phase or record. */
   update(): void {
-    const { phase } = this.options.life.snapshot().state;
+    const { state } = this.options.life.snapshot();
+    const { phase } = state;
     if (phase === 'launching' || phase === 'checking' || phase === 'running' || phase === 'waiting')
       this.isWanted = true;
     if (phase === 'launching') this.isReleased = false;
     this.askWatcher();
+    // Before the process exists, so that a later daemon learns of it with the process.
+    if (this.owesCascade && phase === 'launching') state.run.metadata.cascade = true;
     if (this.owesCascade && phase === 'running') this.cascade();
     // Deferred, because the caller is in the middle of its own change.
     if (this.isDue) this.options.context.clock.after(0, () => this.act());
@@ -97,10 +100,11 @@ export class FileWatch {
     const isOwed =
       state.phase === 'idle' && end?.relaunch && end.at >= bootedAt && !this.options.isRestarting();
     if (isOwed) this.isDue = this.owesRestart = true;
-    if (state.phase === 'idle' && end?.status === 'crashed') this.isWanted = true;
+    if (state.phase === 'idle' && end && isWatchedAfter(end)) this.isWanted = true;
     // An earlier daemon was killed before it could request the stop.
     const isUp = state.phase === 'checking' || state.phase === 'running';
     if (isUp && state.run.metadata.relaunch) this.isDue = this.owesRestart = true;
+    if (isUp && state.run.metadata.cascade) this.owesCascade = true;
     this.update();
   }
 
@@ -108,6 +112,7 @@ export class FileWatch {
   onEnded({ id, metadata }: LiveRun): void {
     const isOurs = this.relaunching?.id === id;
     this.relaunching = null;
+    if (metadata.cascade && !this.isReleased) this.owesCascade = true;
     if (!metadata.relaunch || isOurs || this.isReleased) return;
     this.isWanted = this.isDue = this.owesRestart = true;
   }
@@ -325,6 +330,17 @@ export class FileWatch {
     const { context, name } = this.options;
     this.owesCascade = false;
     context.ref('groups').tell('restartDependants', { name });
+  }
+
+  /** The services that depend on this one know that they are restarted, so its run owes them no more. */
+  cascadeKnown(): null {
+    const { state } = this.options.life.snapshot();
+    if (state.phase === 'running' && state.run.metadata.cascade) {
+      // In place, because the note of its passed check may follow.
+      state.run.metadata.cascade = false;
+      this.options.effects.note(state.run, { passed: true });
+    }
+    return null;
   }
 
   /** No client waits for this reaction, so without a retry the service would stay stopped. */

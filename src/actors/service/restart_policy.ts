@@ -113,6 +113,7 @@ export function classifyEnd(
     at,
   };
   if (whole || isReboot) end.whole = true;
+  if (!stopped && !isReboot) end.unasked = true;
   if (isCompleted) end.completed = { ms: Math.max(0, at - run.startedAt), content: task.content };
   if (task?.slot !== undefined) end.slot = task.slot;
   if (cause !== null) end.cause = cause;

@@ -294,7 +294,9 @@ class SupervisedService implements SupervisedParts {
     return null;
   }
 
-  expectRestart(): null {
+  async expectRestart(): Promise<null> {
+    // A daemon that has just started may not know the process yet.
+    await this.machine.adopt();
     this.files.expectRestart();
     return null;
   }
@@ -351,10 +353,11 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       read: ({ offset, limit, ...query }) => service.registeredLog().parts(offset, limit, query),
       explain: () => context.replyLater(service.explain()),
       restartRunning: () => context.replyLater(service.restartRunning()),
-      expectRestart: () => service.expectRestart(),
+      expectRestart: () => context.replyLater(service.expectRestart()),
       filesChanged: ({ paths }) => context.replyLater(service.files.onChange(paths)),
       watchState: (state) => service.files.onState(state),
       watchAgain: () => service.files.askAgain(),
+      cascadeKnown: () => service.files.cascadeKnown(),
       signal: ({ signal }) => context.replyLater(service.signal(signal)),
       overMemory: (message) => service.overMemory(message),
       follow: ({ on }) => log.follow(on),

@@ -251,8 +251,9 @@ export class ServiceDoor {
     await tolerateFailure(this.closing, () => null);
   }
 
-  /** Releases the port that the process had. */
-  release(): void {
+  /** Releases the port of `run`. A restart keeps its process awake, also under a later daemon. */
+  ended({ metadata }: Run): void {
+    if (metadata.awake) this.keepsAwake = true;
     if (this.innerPort !== null) this.options.effects.releaseInnerPort();
     this.innerPort = null;
   }

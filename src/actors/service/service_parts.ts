@@ -107,7 +107,7 @@ export function createLife(parts: SupervisedParts, config: ServiceConfig): Servi
     onEnded: (run, { exitCode, signal }) => {
       effects.untrack(run);
       parts.files.onEnded(run);
-      door.release();
+      door.ended(run);
       terminal.onRunEnded(run.id, { exitCode, signal });
     },
   });

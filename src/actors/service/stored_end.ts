@@ -22,7 +22,8 @@ export class StoredEnd {
   async settle(run: string, status: LastEnd['status']): Promise<void> {
     const end = this.value;
     if (end?.run !== run || (end.whole && end.status === status)) return;
-    await this.replace({ ...end, status, whole: true });
+    const { unasked: _, ...known } = end;
+    await this.replace({ ...known, status, whole: true });
   }
 
   /** Records that no restart follows. */
