@@ -9,7 +9,7 @@ import { createClusterDialer } from '../src/adapters/cluster_dialer.ts';
 import { createKubeCluster, type KubeCluster, workloadsResource } from '../src/adapters/kube/kube_cluster.ts';
 import { createKubeHttp } from '../src/adapters/kube/kube_http.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
-import { WORKLOAD_KINDS } from '../src/protocol/workload_kinds.ts';
+import { WORKLOAD_KINDS, type WorkloadKind } from '../src/protocol/workload_kinds.ts';
 import { systemClock } from '../src/runtime/clock.ts';
 import { kubeDouble, workload } from '../test/kit/kube_double.ts';
 import { cloudClient } from './cloud.ts';
@@ -69,32 +69,32 @@ async function inLanes(count: number, work: (index: number) => Promise<void>): P
 }
 
 /**
- * The floor: opens the same watches without reading any workload. Returns seconds, and those of processor
- * time of this thread.
+ * The floor: asks each cluster for its version and opens the same watches, without reading any workload.
+ * Returns seconds, and those of processor time of this thread.
  */
 async function openWatches({ kubeconfig, watches }: WatchedDouble): Promise<number[]> {
-  const access = parseKubeconfig(kubeconfig, Date.now());
-  const dialer = createClusterDialer(access, { allow: 'any', apiOnLoopback: true });
   const clusters: KubeCluster[] = [];
   const aborts: AbortController[] = [];
-  const version = await createKubeCluster(createKubeHttp(dialer, systemClock)).currentVersion(
-    workloadsResource('Deployment'),
-  );
   const began = performance.now();
   const busyBefore = threadMs(process.pid);
+  const openWatch = async (cluster: KubeCluster, kind: WorkloadKind): Promise<void> => {
+    const version = await cluster.currentVersion(workloadsResource(kind));
+    const abort = new AbortController();
+    aborts.push(abort);
+    await new Promise<void>((resolve) => {
+      const handler = { onOpen: resolve, onEvent: () => undefined };
+      cluster.watch(workloadsResource(kind), version, handler, abort.signal).catch(() => undefined);
+    });
+  };
   await inLanes(CLUSTERS, async () => {
+    // Each cluster has a certificate authority and credentials of its own.
+    const dialer = createClusterDialer(parseKubeconfig(kubeconfig, Date.now()), {
+      allow: 'any',
+      apiOnLoopback: true,
+    });
     const cluster = createKubeCluster(createKubeHttp(dialer, systemClock));
     clusters.push(cluster);
-    const opened = WORKLOAD_KINDS.map(
-      (kind) =>
-        new Promise<void>((resolve) => {
-          const handler = { onOpen: resolve, onEvent: () => undefined };
-          const abort = new AbortController();
-          aborts.push(abort);
-          cluster.watch(workloadsResource(kind), version, handler, abort.signal).catch(() => undefined);
-        }),
-    );
-    await Promise.all(opened);
+    await Promise.all(WORKLOAD_KINDS.map((kind) => openWatch(cluster, kind)));
   });
   const took = [performance.now() - began, threadMs(process.pid) - busyBefore];
   for (const abort of aborts) abort.abort();

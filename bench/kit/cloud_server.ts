@@ -106,9 +106,12 @@ export async function startServer({ url, keyFile, folder }: ServerTeam): Promise
 }
 
 /** Waits until one of `servers` holds the clusters, and returns it. */
-export async function holderOf(servers: readonly CloudServer[]): Promise<CloudServer> {
+export async function holderOf(
+  servers: readonly CloudServer[],
+  pollMs: number = POLL_MS,
+): Promise<CloudServer> {
   for (;;) {
     for (const server of servers) if (await server.holds()) return server;
-    await pause(POLL_MS);
+    await pause(pollMs);
   }
 }

@@ -1,5 +1,4 @@
 // The messages of `watcher`, which watches files, and of the services it watches them for.
-import type { LastEnd } from './service.ts';
 
 /** What a service wants to have watched: docs/reference.md "Watch". */
 export interface WatchRequest {
@@ -23,7 +22,7 @@ export const isSameRequest = (a: WatchRequest, b: WatchRequest): boolean =>
  * Whether files are watched after the end of its last process, so that a change starts the service: nobody
  * has stopped it since.
  */
-export const isWatchedAfter = ({ status, unasked }: LastEnd): boolean =>
+export const isWatchedAfter = ({ status, unasked }: { status: string; unasked?: true }): boolean =>
   status === 'crashed' || unasked === true;
 
 /** What is watched at the moment. */
