@@ -1,4 +1,6 @@
 // berth down
+import { existsSync } from 'node:fs';
+import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
 import { isHook } from '../../protocol/stacks.ts';
@@ -7,18 +9,52 @@ import { defineCommand, durationOption, flagOption, textOption } from '../kit/co
 import { CommandError } from '../kit/exit_codes.ts';
 import { describeStop, relativePath } from '../kit/format.ts';
 import { noteFormerStacks } from '../kit/former_stacks.ts';
-import { projectFilePath, projectPlace } from '../kit/load_project.ts';
+import { projectFileHere, projectFilePath, projectPlace } from '../kit/load_project.ts';
 import { createProgress } from '../kit/progress.ts';
 import { isReplacedBy, projectFileOf } from '../kit/project_file.ts';
 import { detailsOf, unlessRemoved } from '../kit/removed_meanwhile.ts';
-import { chosenStack, STACK_OPTIONS, scopeOf } from '../kit/stack_scope.ts';
+import { chosenStack, STACK_OPTIONS, type StackChoice, scopeOf } from '../kit/stack_scope.ts';
 import { untilDone } from '../kit/standard_streams.ts';
 
+/** The services that the command is about: those of a stack that came from these project files. */
+interface Extent {
+  /** null: in no stack. */
+  stack: string | null;
+  /** For people. */
+  about: string;
+  /** The file whose former stacks are named; null: a stack was chosen. */
+  path: string | null;
+  has(file: string): boolean;
+}
+
+/**
+ * The extent for the options. A chosen stack may be that of another folder, with a file of its own. Throws a
+ * UsageError when no stack is chosen and none belongs to this folder.
+ */
+async function extentOf(client: Client, file: string | undefined, choice: StackChoice): Promise<Extent> {
+  const named = choice.stack ?? choice.project ?? process.env['BERTH_STACK'];
+  const chosen = { ...choice, mayBeNew: true };
+  if (file === undefined && named) {
+    const stack = await chosenStack(client, chosen);
+    return { stack, about: `the stack ${stack}`, path: null, has: () => true };
+  }
+  const path = file === undefined ? projectFileHere() : projectFilePath(file);
+  const stack = await chosenStack(
+    client,
+    path === undefined ? chosen : { ...chosen, place: projectPlace(path) },
+  );
+  // Throws what says so.
+  if (path === undefined && stack === null) projectFilePath(undefined);
+  // The file of what is up may have gone, as with another branch, and one of another tool may be there.
+  const has = (one: string): boolean => one === path || (file === undefined && !existsSync(one));
+  return { stack, about: path ?? `the stack ${stack}`, path: path ?? null, has };
+}
+
 /** The message that nothing of `path` is up. It names a file that `path` replaces and that is still up. */
-function nothingUp(path: string, all: readonly ServiceDetail[]): string {
+function nothingUp({ about, path }: Extent, all: readonly ServiceDetail[]): string {
   const owners = all.flatMap(({ labels }) => projectFileOf(labels) ?? []);
-  const replaced = owners.find((owner) => isReplacedBy(path, owner));
-  const nothing = `Nothing of ${path} is up.`;
+  const replaced = owners.find((owner) => path !== null && isReplacedBy(path, owner));
+  const nothing = `Nothing of ${about} is up.`;
   return replaced === undefined
     ? nothing
     : `${nothing} \`berth down -f ${relativePath(replaced)}\` ends what is.`;
@@ -34,7 +70,7 @@ const goneMeanwhile = (name: string): BatchResult => ({
 export const downCommand = defineCommand({
   about:
     'Stops the services of the project file in reverse dependency order and removes them with their logs. ' +
-    'Works without the file too. Other services and the daemon keep running.',
+    'Works without the file too, and for another stack. Other services and the daemon keep running.',
   args: [
     { syntax: '[names...]', about: 'the services; default: all of the project file', completes: 'service' },
   ],
@@ -49,26 +85,25 @@ export const downCommand = defineCommand({
     ...STACK_OPTIONS,
   },
   run: async (context, names, { file, grace, keep, ...choice }) => {
-    const path = projectFilePath(file);
     const client = await context.client();
+    const extent = await extentOf(client, file, choice);
+    const { about, path, stack } = extent;
     const all = await client.services();
-    const stack = await chosenStack(client, { ...choice, mayBeNew: true, place: projectPlace(path) });
     const { full, label } = scopeOf(stack, all);
     const wanted = names.map(full);
     const details = await detailsOf(
       client,
       all.map(({ name }) => name),
     );
-    const ours = details.filter(
-      (one) =>
-        projectFileOf(one.labels) === path &&
-        !isHook(one.service) &&
-        // Earlier versions registered services without a stack.
-        (one.stack === stack || one.stack === null) &&
-        (names.length === 0 || wanted.includes(one.name)),
-    );
+    const ours = details.filter((one) => {
+      const from = projectFileOf(one.labels);
+      if (from === undefined || !extent.has(from) || isHook(one.service)) return false;
+      // Earlier versions registered services without a stack.
+      const isInStack = one.stack === stack || (one.stack === null && from === path);
+      return isInStack && (names.length === 0 || wanted.includes(one.name));
+    });
     const missing = names.find((name) => !ours.some((service) => service.name === full(name)));
-    if (missing !== undefined) throw new CommandError(`${missing} is no service that came from ${path}`);
+    if (missing !== undefined) throw new CommandError(`${missing} is no service that came from ${about}`);
     // From here on a reader that leaves must not leave some services running.
     return untilDone(async () => {
       const progress = createProgress(context.out);
@@ -97,8 +132,8 @@ export const downCommand = defineCommand({
           );
       }
       removeInterrupt();
-      if (ours.length === 0) context.out.note(nothingUp(path, details));
-      await noteFormerStacks(context, client, { file: path, stack }, details);
+      if (ours.length === 0) context.out.note(nothingUp(extent, details));
+      if (path !== null) await noteFormerStacks(context, client, { file: path, stack }, details);
       return report.end();
     });
   },

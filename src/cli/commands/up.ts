@@ -17,7 +17,12 @@ import { loadProject, projectPlace } from '../kit/load_project.ts';
 import { printMergedLogs } from '../kit/merged_logs.ts';
 import { createProgress } from '../kit/progress.ts';
 import { plannedStack, referringTo, registerStack, servicesInStack } from '../kit/project_stack.ts';
-import { type PlannedChange, planRegistration, type RegistrationResult } from '../kit/registration_diff.ts';
+import {
+  type PlannedChange,
+  type PlannedStarts,
+  planRegistration,
+  type RegistrationResult,
+} from '../kit/registration_diff.ts';
 import { detailsOf, unlessRemoved, whileRegistered } from '../kit/removed_meanwhile.ts';
 import { registerHooks, runCreateHook } from '../kit/stack_hooks.ts';
 import { chosenStack, isStackOf, STACK_OPTIONS, type StackChoice, scopeOf } from '../kit/stack_scope.ts';
@@ -202,15 +207,21 @@ async function bringUpAll(
   return exitCode;
 }
 
-const planText = ({ change, fields, restarts }: PlannedChange): string => {
+const planText = ({ change, fields, restarts, starts }: PlannedChange): string => {
   if (change === 'register') return 'would be registered';
+  const runs = starts === null ? 'would run again if its inputs have changed' : starts && 'would be started';
   if (change === 'none' && restarts) return 'would restart, because it refers to a URL that changes';
-  if (change === 'none') return 'would stay as it is, unless a value of its env has changed';
-  return `would change: ${fields.join(', ')}${restarts ? '; restarts' : ''}`;
+  if (change === 'none') return runs || 'would stay as it is, unless a value of its env has changed';
+  const then = restarts ? 'restarts' : runs;
+  return `would change: ${fields.join(', ')}${then ? `; ${then}` : ''}`;
 };
 
 /** Prints what `up` would do. Without a daemon, everything is new. */
-async function printPlan(context: CommandContext, plan: UpPlan, adopt: boolean): Promise<undefined> {
+async function printPlan(
+  context: CommandContext,
+  plan: UpPlan,
+  { adopt, ...wanted }: PlannedStarts & { adopt: boolean },
+): Promise<undefined> {
   const isThere = await isDaemonThere(context);
   if (!isThere) context.out.note('No daemon runs; `berth up` would start one.');
   const registered = isThere ? await registeredServices(await context.client()) : new Map();
@@ -221,7 +232,7 @@ async function printPlan(context: CommandContext, plan: UpPlan, adopt: boolean):
   const taken = takenPorts(plan, registered);
   const planned = services.map((service) => ({
     name: service.name,
-    ...planRegistration(project.file, service, registered.get(service.name), taken),
+    ...planRegistration(project.file, service, registered.get(service.name), taken, wanted),
   }));
   const moved = planned.flatMap(({ name, change, fields }) =>
     change === 'register' || fields.includes('port') || fields.includes('protocol') ? [name] : [],
@@ -232,7 +243,13 @@ async function printPlan(context: CommandContext, plan: UpPlan, adopt: boolean):
     restarts: one.restarts || (referring.has(one.name) && registered.get(one.name)?.pid !== undefined),
   }));
   const gone = staleServices(plan, registered);
-  const removals = gone.map(({ name }) => ({ name, change: 'remove' as const, fields: [], restarts: true }));
+  const removals = gone.map(({ name }) => ({
+    name,
+    change: 'remove' as const,
+    fields: [],
+    restarts: true,
+    starts: false,
+  }));
   if (context.out.isData) {
     context.out.rows([...plans, ...removals], [], '');
     return undefined;
@@ -331,7 +348,7 @@ export const upCommand = defineCommand({
   run: async (context, names, { file, attach, dryRun, ...options }) => {
     const project = await loadProject(context, file);
     selectedServices(project, names);
-    if (dryRun) return printPlan(context, await dryPlan(context, project, names, options), options.adopt);
+    if (dryRun) return printPlan(context, await dryPlan(context, project, names, options), options);
     await ensureDaemon(context);
     const client = await context.client();
     const { plan, exitCode } = await untilDone(() => applyProject(context, client, project, names, options));

@@ -21,16 +21,21 @@ const HINT =
  * another tool's file in this folder. Throws a UsageError.
  */
 export function projectFilePath(named: string | undefined): string {
-  if (named !== undefined) return canonical(named);
-  const { found = importableFiles(process.cwd())[0], ignored } = findProjectFile(process.cwd());
-  if (found !== undefined) return canonical(found);
-  const [other] = ignored;
+  const path = named === undefined ? projectFileHere() : canonical(named);
+  if (path !== undefined) return path;
+  const [other] = findProjectFile(process.cwd()).ignored;
   if (other !== undefined)
     throw new UsageError(
       'there is no berth.yaml of yours in this folder or above it',
       `${other} belongs to another user, who could change what it runs; \`-f ${other}\` uses it.`,
     );
   throw new UsageError('there is no berth.yaml in this folder or above it', HINT);
+}
+
+/** The nearest project file, as for `projectFilePath`; undefined if there is none. */
+export function projectFileHere(): string | undefined {
+  const { found = importableFiles(process.cwd())[0] } = findProjectFile(process.cwd());
+  return found === undefined ? undefined : canonical(found);
 }
 
 /**

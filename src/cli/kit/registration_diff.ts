@@ -58,6 +58,27 @@ export interface PlannedChange {
   fields: string[];
   /** A running process would be restarted. */
   restarts: boolean;
+  /** It has no process and would get one; null: a task that would, if its inputs have changed. */
+  starts: boolean | null;
+}
+
+/** How `up` was asked to start what is registered. */
+export interface PlannedStarts {
+  start: boolean;
+  /** Tasks that have completed run again. */
+  force: boolean;
+}
+
+/** Whether `up` would start what has no process. `isChanged`: what a process is made from differs. */
+function planStart(
+  { inputs, kind }: ProjectService,
+  { pid, status }: ServiceDetail,
+  isChanged: boolean,
+  { start, force }: PlannedStarts,
+): PlannedChange['starts'] {
+  if (!start || pid !== undefined) return false;
+  if (kind !== 'task' || status !== 'completed' || force || isChanged) return true;
+  return inputs.length > 0 ? null : false;
 }
 
 /** Whether the process has what it needs. With the label, it is older than harmless changes. */
@@ -77,8 +98,9 @@ export function planRegistration(
   service: ProjectService,
   before: ServiceDetail | undefined,
   taken: ReadonlySet<number>,
+  wanted: PlannedStarts,
 ): PlannedChange {
-  if (!before) return { change: 'register', fields: [], restarts: false };
+  if (!before) return { change: 'register', fields: [], restarts: false, starts: wanted.start };
   const goal = desiredSpec(file, service, before.port);
   const current = pickFields(before, COMPARED_FIELDS);
   const changed = [...PROCESS_FIELDS, ...RECORD_FIELDS].filter(
@@ -88,9 +110,10 @@ export function planRegistration(
   const portChanged = isPortChanged(service, before, taken);
   const envChanged = !isSameJson(Object.keys(goal.env).toSorted(), before.envKeys.toSorted());
   const fields = [...changed, ...(portChanged ? ['port'] : []), ...(envChanged ? ['env'] : [])];
-  const restarts =
-    before.pid !== undefined && (needsProcess || portChanged || envChanged || !isCurrent(before));
-  return { change: fields.length > 0 ? 'update' : 'none', fields, restarts };
+  const isChanged = needsProcess || portChanged || envChanged;
+  const restarts = before.pid !== undefined && (isChanged || !isCurrent(before));
+  const starts = planStart(service, before, isChanged, wanted);
+  return { change: fields.length > 0 ? 'update' : 'none', fields, restarts, starts };
 }
 
 /**

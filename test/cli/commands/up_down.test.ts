@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { MIB } from '../../../src/settings/limits.ts';
 import type { Daemon } from '../../kit/daemon.ts';
@@ -95,8 +95,43 @@ describe('up --dry-run', () => {
       change: 'update',
       fields: ['cwd', 'autostart'],
       restarts: true,
+      starts: false,
     });
     expect(await pids()).toEqual(before);
+  });
+
+  it('prints what up would start and run again', async () => {
+    const calm = '    port: null\n';
+    const task = (name: string, cmd: string, more = ''): string =>
+      service(name, `    kind: task\n${more}`, cmd);
+    const text = [
+      service('web', calm, 'exec sleep 600'),
+      task('whole', 'true'),
+      task('built', 'true', '    inputs: ["src/**"]\n'),
+      task('failed', 'test -e ok'),
+    ].join('');
+    const { run, folder: at, write } = await project(`services:\n${text}`);
+    await run('up');
+    await run('stop web');
+    const unchanged = 'would stay as it is, unless a value of its env has changed';
+    const printed = [
+      'web would be started',
+      `whole ${unchanged}`,
+      'built would run again if its inputs have changed',
+      'failed would be started',
+      '',
+    ];
+    expect((await run('up --dry-run')).stdout.split('\n')).toEqual(printed);
+    const starts = async (line: string): Promise<unknown[]> =>
+      JSON.parse((await run(`${line} --json`)).stdout).map((one: { starts: unknown }) => one.starts);
+    expect(await starts('up --dry-run')).toEqual([true, false, null, true]);
+    expect(await starts('up --dry-run --force')).toEqual([true, true, true, true]);
+    expect(await starts('up --dry-run --no-start')).toEqual([false, false, false, false]);
+    write(`services:\n${text}`.replaceAll('cmd: "true"', 'cmd: "exec true"'));
+    expect((await run('up --dry-run')).stdout).toContain('whole would change: cmd; would be started\n');
+    writeFileSync(join(at, 'ok'), '');
+    await run('up');
+    expect(await starts('up --dry-run')).toEqual([false, false, null, false]);
   });
 });
 
@@ -526,6 +561,47 @@ describe('down', () => {
     rmSync(file);
     expect((await run(`down -f ${file}`)).code).toBe(0);
     expect(await pids()).toEqual({});
+  });
+
+  it('works in the folder of a file that is gone, also beside a file of another tool', async () => {
+    const { run, pids, file, write } = await project(`services:\n${service('web')}${service('db')}`);
+    await run('up');
+    rmSync(file);
+    expect((await run('down db')).code).toBe(0);
+    expect(Object.keys(await pids())).toEqual(['web']);
+    writeFileSync(join(dirname(file), 'Procfile'), 'worker: exec sleep 600\n');
+    expect(await run('down')).toMatchObject({ code: 0, stderr: '' });
+    expect(await pids()).toEqual({});
+    rmSync(join(dirname(file), 'Procfile'));
+    expect((await run('down')).stderr).toMatch(/^Nothing of the stack \S+ is up\.\n$/);
+    write(`services:\n${service('web')}`);
+    await run('up');
+    expect(Object.keys(await pids())).toEqual(['web']);
+  });
+
+  it.each([
+    ['--stack login', {}],
+    ['--stack shop--login', {}],
+    ['--project shop/login', {}],
+    ['', { BERTH_STACK: 'login' }],
+  ])('ends the stack of another folder with `down %s`', async (option, env) => {
+    const { run, daemon, pids, file } = await project(`name: shop\nservices:\n${service('web')}`);
+    await run('up');
+    const other = join(folder(), 'tree');
+    mkdirSync(other);
+    const theirs = join(other, 'berth.yaml');
+    writeFileSync(theirs, `name: shop\nservices:\n${service('web')}`);
+    expect((await run(`up -f ${theirs} --stack login`)).code).toBe(0);
+    const names = async (): Promise<string[]> => Object.keys(await pids()).sort();
+    expect(await names()).toEqual(['shop--login--web', 'shop--web']);
+    const hand = { name: 'shop--login--hand', stack: 'shop--login', port: null, cmd: 'exec sleep 100' };
+    expect((await daemon.request('POST', '/v1/services', hand)).status).toBe(201);
+    const ended = await run(`down ${option}`.trim(), env);
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
+    expect(await names()).toEqual(['shop--login--hand', 'shop--web']);
+    expect((await run('down --stack none')).stderr).toContain('Nothing of the stack shop--none is up.');
+    expect((await run(`down -f ${file}`)).code).toBe(0);
+    expect(await names()).toEqual(['shop--login--hand']);
   });
 
   it('takes only the named services', async () => {
