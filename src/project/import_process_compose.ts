@@ -6,7 +6,7 @@ import { toldProtocol } from '../protocol/port_protocol.ts';
 import { CHECK, HTTP, SERVICE } from '../settings/limits.ts';
 import { portInCommand } from './command_port.ts';
 import { mergeSources, processComposeFiles, readSources } from './compose_files.ts';
-import { droppedKeys, droppedNote, type KnownKeys } from './dropped_keys.ts';
+import { droppedKeys, droppedNote } from './dropped_keys.ts';
 import { dotenvIn, dotenvNotes, type ImportedDotenv, withDotenv } from './import_dotenv.ts';
 import {
   dependsOn,
@@ -17,50 +17,16 @@ import {
   toServiceName,
 } from './imported_project.ts';
 import { envEntries, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
-import {
-  processCommand,
-  type ShellCommand,
-  shellCommandIn,
-  withVariables,
-} from './process_compose_commands.ts';
+import { processCommand, type ShellCommand, shellCommandIn } from './process_compose_commands.ts';
+import { FILE, isYes, numberAt, PROCESS } from './process_compose_keys.ts';
+import { withVariables } from './process_compose_variables.ts';
 
 /** The defaults of process-compose. */
 const DEFAULT_PERIOD_S = 10;
 const DEFAULT_STOP_S = 10;
 const MAX_REPLICAS = 64;
-
-const PROBE: KnownKeys = {
-  http_get: { host: true, port: true, path: true, scheme: true, status_code: true },
-  exec: { command: true },
-  period_seconds: true,
-  timeout_seconds: true,
-  failure_threshold: true,
-};
-
-const PROCESS: KnownKeys = {
-  command: true,
-  entrypoint: true,
-  description: true,
-  working_dir: true,
-  environment: true,
-  depends_on: true,
-  readiness_probe: { ...PROBE, initial_delay_seconds: true },
-  liveness_probe: { ...PROBE },
-  ready_log_line: true,
-  availability: { restart: true, backoff_seconds: true, max_restarts: true },
-  shutdown: { command: true, signal: true, timeout_seconds: true },
-  namespace: true,
-  disabled: true,
-  replicas: true,
-  is_dotenv_disabled: true,
-};
-
-const FILE: KnownKeys = {
-  version: true,
-  environment: true,
-  processes: true,
-  shell: { shell_command: true, shell_argument: true },
-};
+/** The longest time of a project file. */
+const MAX_SECONDS = HTTP.maxQueryDurationMs / 1_000;
 
 /** What the parts of a process need to know. */
 interface ProcessContext {
@@ -69,11 +35,6 @@ interface ProcessContext {
   inShell: ShellCommand;
   notes: string[];
 }
-
-const numberAt = (node: YamlNode | undefined, ...keys: string[]): number | undefined => {
-  const text = scalarText(nodeAt(node, ...keys));
-  return text !== undefined && Number.isFinite(Number(text)) ? Number(text) : undefined;
-};
 
 /** The URL of an HTTP probe. */
 function probeUrl(get: YamlNode | undefined): string | undefined {
@@ -94,12 +55,13 @@ function checkOf(
   { isLive, inShell }: { isLive: boolean; inShell: ShellCommand },
 ): ImportedCheck | undefined {
   const http = probeUrl(nodeAt(probe, 'http_get'));
-  const exec = scalarText(nodeAt(probe, 'exec', 'command'));
+  const exec = scalarText(nodeAt(probe, 'exec', 'command')) || undefined;
   if (http === undefined && exec === undefined) return undefined;
-  const period = numberAt(probe, 'period_seconds') ?? DEFAULT_PERIOD_S;
+  const period = numberAt(probe, 'period_seconds') || DEFAULT_PERIOD_S;
   const timeout = numberAt(probe, 'timeout_seconds');
   const status = numberAt(probe, 'http_get', 'status_code');
-  const failures = isLive ? numberAt(probe, 'failure_threshold') : undefined;
+  // 0 is the default.
+  const failures = (isLive && numberAt(probe, 'failure_threshold')) || undefined;
   return {
     ...(http === undefined ? { exec: inShell(exec ?? '') } : { http }),
     // 200 is the default, and here any success counts.
@@ -125,7 +87,7 @@ function readyOf(
     return undefined;
   }
 
-  const line = scalarText(nodeAt(value, 'ready_log_line'));
+  const line = scalarText(nodeAt(value, 'ready_log_line')) || undefined;
   const check = checkOf(nodeAt(value, 'readiness_probe'), { isLive: false, inShell });
   if (!check) return line === undefined ? undefined : { log: lineWith(line) };
   const { http, ...more } = check;
@@ -137,8 +99,8 @@ function startTimeoutOf(probe: YamlNode | undefined): string | undefined {
   const failures = numberAt(probe, 'failure_threshold');
   const delay = numberAt(probe, 'initial_delay_seconds') ?? 0;
   if (failures === undefined && delay === 0) return undefined;
-  const period = numberAt(probe, 'period_seconds') ?? DEFAULT_PERIOD_S;
-  return `${Math.min(3_600, Math.max(30, delay + (failures ?? 3) * period))}s`;
+  const period = numberAt(probe, 'period_seconds') || DEFAULT_PERIOD_S;
+  return `${Math.min(MAX_SECONDS, Math.max(30, delay + (failures ?? 3) * period))}s`;
 }
 
 function signalName(number: string | undefined): string | undefined {
@@ -150,12 +112,12 @@ function stopOf(
   node: YamlNode | undefined,
   { inShell, notes }: ProcessContext,
 ): ImportedService['stop'] {
-  const command = scalarText(nodeAt(node, 'command'));
-  const number = scalarText(nodeAt(node, 'signal'));
+  const command = scalarText(nodeAt(node, 'command')) || undefined;
+  const number = scalarText(nodeAt(node, 'signal')) || undefined;
   const signal = signalName(number);
   if (number !== undefined && signal === undefined)
     notes.push(`${name}: there is no signal ${number}: shutdown.signal is left out`);
-  const seconds = numberAt(node, 'timeout_seconds') ?? DEFAULT_STOP_S;
+  const seconds = Math.min(MAX_SECONDS, numberAt(node, 'timeout_seconds') ?? DEFAULT_STOP_S);
   return {
     ...(command === undefined ? {} : { command: inShell(command) }),
     ...(signal === undefined ? {} : { signal }),
@@ -174,7 +136,7 @@ function restartOf(
   node: YamlNode | undefined,
   { isTask, notes }: ProcessContext,
 ): ImportedService['restart'] {
-  const given = scalarText(nodeAt(node, 'restart'));
+  const given = scalarText(nodeAt(node, 'restart')) || undefined;
   const policy = POLICIES.get(given ?? '');
   if (given === 'exit_on_failure') notes.push(`${name}: its failure ends nothing else (exit_on_failure)`);
   else if (given !== undefined && given !== 'no' && policy === undefined)
@@ -188,7 +150,7 @@ function restartOf(
   // In process-compose, 0 means unlimited.
   const max = numberAt(node, 'max_restarts') || undefined;
   if (backoff === undefined && max === undefined) return policy;
-  const ms = Math.max(SERVICE.minRestartPauseMs, (backoff ?? 0) * 1_000);
+  const ms = Math.max(SERVICE.minRestartPauseMs, Math.min(MAX_SECONDS, backoff ?? 0) * 1_000);
   const pause = backoff === undefined ? {} : { min_ms: ms, max_ms: ms };
   return { policy, ...pause, ...(max === undefined ? {} : { max }) };
 }
@@ -258,7 +220,7 @@ function servicesOf(
   const probe = nodeAt(value, 'readiness_probe');
   const port = isTask ? null : portOf(command, env, probe);
   if (port !== null && isGuess(port, command, value)) all.guessedPorts.add(first);
-  const group = scalarText(nodeAt(value, 'namespace'));
+  const group = scalarText(nodeAt(value, 'namespace')) || undefined;
   const context = { isTask, inShell: all.inShell, notes };
   const ready =
     readyOf(first, value, context) ?? (!isTask && portInCommand(command) ? ('tcp' as const) : undefined);
@@ -284,7 +246,7 @@ function servicesOf(
   };
   if (names.length > 1 && typeof port === 'number')
     notes.push(`${first}: its replicas cannot share port ${port}; each has a free one in $PORT`);
-  const isDotenvDisabled = scalarText(nodeAt(value, 'is_dotenv_disabled')) === 'true';
+  const isDotenvDisabled = isYes(nodeAt(value, 'is_dotenv_disabled'));
   return names.map((name, index) => {
     const replica =
       names.length > 1
@@ -298,7 +260,8 @@ function servicesOf(
   });
 }
 
-const isDisabled = (value: YamlNode): boolean => scalarText(nodeAt(value, 'disabled')) === 'true';
+const isDisabled = (value: YamlNode): boolean =>
+  ['disabled', 'is_disabled'].some((key) => isYes(nodeAt(value, key)));
 
 /** The names of the services of each process that runs. */
 function serviceNames(rows: readonly { key: string; value: YamlNode }[]): Processes['names'] {
@@ -318,12 +281,12 @@ function serviceNames(rows: readonly { key: string; value: YamlNode }[]): Proces
  */
 export function importProcessCompose(text: string, path: string): ImportedProject {
   const dotenv = dotenvIn(dirname(path));
-  const isSet = (name: string): boolean =>
-    process.env[name] !== undefined || dotenv.variables?.has(name) === true;
-  const tree = withVariables(mergeSources(readSources(text, path, processComposeFiles(path))), isSet);
+  const variable = (name: string) => process.env[name] ?? dotenv.variables?.get(name);
+  const merged = mergeSources(readSources(text, path, processComposeFiles(path)));
+  const { tree, notes: variableNotes } = withVariables(merged, variable);
   const rows = mapEntries(nodeAt(tree, 'processes'));
   const env = envEntries(nodeAt(tree, 'environment')) ?? new Map<string, string>();
-  const notes = droppedNote('the file', droppedKeys(tree, FILE));
+  const notes = [...droppedNote('the file', droppedKeys(tree, FILE)), ...variableNotes];
   const guessedPorts = new Set<string>();
   const all = { names: serviceNames(rows), inShell: shellCommandIn(tree), notes, guessedPorts };
   const awaited = awaitedEnds(rows);

@@ -10,7 +10,7 @@ export class InterpolationError extends Error {
 /** The most expressions that may be nested in one another. */
 const MAX_DEPTH = 32;
 
-type VariableLookup = (name: string) => string | undefined;
+export type VariableLookup = (name: string) => string | undefined;
 
 /** By the operator between name and word. After a colon, an empty value counts as unset. */
 const OPERATORS: Record<string, (value: string | undefined, word: () => string, name: string) => string> = {

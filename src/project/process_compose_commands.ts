@@ -1,7 +1,6 @@
 // The commands of a process-compose file, which bash runs unless the file names another shell.
 import type { YamlNode } from '../adapters/yaml.ts';
 import { quoteShellWord } from '../protocol/shell_word.ts';
-import { withBraces } from './imported_project.ts';
 import { listItems, nodeAt, scalarText } from './lenient_yaml.ts';
 
 /** Shells that run a program as /bin/sh does. */
@@ -48,23 +47,4 @@ export function processCommand(value: YamlNode): string | undefined {
   const words = listItems(nodeAt(value, 'entrypoint')).map((item) => scalarText(item) ?? '');
   const program = words.length > 0 ? `exec ${words.map(quoteShellWord).join(' ')}` : undefined;
   return scalarText(nodeAt(value, 'command')) || program;
-}
-
-/** Texts in which `$NAME` is read by the shell, or by nothing. */
-const OWN_TEXTS: ReadonlySet<string> = new Set(['command', 'ready_log_line', 'description']);
-
-/**
- * `node` with braces around the variables that `isSet` knows, outside of commands. Other dollar signs are
- * part of a value, such as a password.
- */
-export function withVariables(node: YamlNode, isSet: (name: string) => boolean): YamlNode {
-  if (node.kind === 'list') return { ...node, items: node.items.map((item) => withVariables(item, isSet)) };
-  if (node.kind === 'scalar')
-    return typeof node.value === 'string' ? { ...node, value: withBraces(node.value, isSet) } : node;
-  const rows = node.rows.map((row) =>
-    row.value.kind === 'scalar' && OWN_TEXTS.has(row.key)
-      ? row
-      : { ...row, value: withVariables(row.value, isSet) },
-  );
-  return { ...node, rows };
 }

@@ -36,6 +36,7 @@ describe('a command of process-compose', () => {
     './api "${HOST}:${PORT}"',
   ])('that only runs a program is written as it is: %s', async (command) => {
     const shell = { HOST: 'localhost', PORT: '1' };
+    for (const [name, value] of Object.entries(shell)) vi.stubEnv(name, value);
     const text = `processes: { a: { command: ${JSON.stringify(command)} } }`;
     expect((await through(text, shell)).written[0]?.cmd).toBe(command);
   });
@@ -158,11 +159,110 @@ processes:
     expect(env).toMatchObject({ D: folder, E: folder, PW: 'pa$NOT_SET$PLACE$1', L: '4000/x' });
   });
 
+  it('is left to the shell in a command if it is not set, and is empty elsewhere', async () => {
+    for (const name of ['OWN', 'WORD', 'NOT_SET']) vi.stubEnv(name, undefined);
+    vi.stubEnv('SET', 'set');
+    const command =
+      'for WORD in "${SET}" "${OWN}" "${NOT_SET:-${SET}${OWN}}" "${OWN#o}"; do echo "${WORD}"; done';
+    const text = `
+processes:
+  a: { command: ${JSON.stringify(command)}, environment: [OWN=own, "B=[\${NOT_SET}\${SET}\${NOT_SET:-\${SET}}\${SET^}]"] }
+`;
+    const { services, notes } = await through(text, { SET: 'set' });
+    const { cmd, env } = must(services[0]);
+    const printed = execFileSync('/bin/sh', ['-c', cmd], {
+      ...WITH_BASH,
+      env: { ...WITH_BASH.env, ...Object.fromEntries(env) },
+    });
+    expect(printed).toBe('set\nown\nsetown\nwn\n');
+    expect(Object.fromEntries(env)).toMatchObject({ B: '[setset${SET^}]' });
+    expect(notes).toEqual(['not set, and therefore empty: ${NOT_SET}']);
+  });
+
   it.each(['${WP}', '${WP:-1}', '$WP'])('can be the port of a probe: %s', async (port) => {
     put('.env', 'WP=4000\n');
     const probe = `{ http_get: { host: 127.0.0.1, port: "${port}" }, period_seconds: 1 }`;
     const { services } = await through(`processes: { a: { command: ./a, readiness_probe: ${probe} } }`);
     expect(services).toMatchObject([{ port: 4000, ready: { http: 'http://127.0.0.1:4000/' } }]);
+  });
+});
+
+describe('a number or a flag of process-compose', () => {
+  const FIELDS = `
+processes:
+  off: { command: ./off, disabled: "\${OFF}" }
+  off-2: { command: ./off, is_disabled: "$OFF" }
+  rep: { command: ./rep, replicas: "\${N}" }
+  back:
+    command: ./back
+    namespace: \${NS}
+    ready_log_line: listening on \${W}
+    availability: { restart: "\${RESTART:-on_failure}", backoff_seconds: "\${W}", max_restarts: "\${N}" }
+    liveness_probe: { exec: { command: ./check }, period_seconds: "\${W}", failure_threshold: "\${N}" }
+    shutdown: { signal: "\${N}", timeout_seconds: "\${W}" }
+`;
+
+  it('may be a variable of the shell or of .env', async () => {
+    vi.stubEnv('NS', 'backend');
+    put('.env', 'OFF=true\nN=3\nW=7\n');
+    const { services, notes } = await through(FIELDS);
+    expect(services.map(({ name }) => name)).toEqual(['rep', 'rep-2', 'rep-3', 'back']);
+    expect(services[3]).toMatchObject({
+      group: 'backend',
+      ready: { log: 'listening on 7' },
+      restart: { policy: 'on-failure', minMs: 7_000, max: 3 },
+      live: { interval: 7_000, failures: 3 },
+      stopSignal: 'SIGQUIT',
+      stopGrace: 7_000,
+    });
+    expect(notes).toEqual(['off is disabled: left out', 'off-2 is disabled: left out']);
+  });
+
+  it('is left out with a warning if it is none', async () => {
+    put('.env', 'OFF=perhaps\nN=-1\n');
+    const { services, notes } = await through(FIELDS);
+    expect(services.map(({ name }) => name)).toEqual(['off', 'off-2', 'rep', 'back']);
+    expect(services[3]).toMatchObject({ group: null, restart: 'on-failure' });
+    expect(notes).toEqual([
+      'not set, and therefore empty: ${NS}, ${W}',
+      'off: disabled is left out',
+      'off-2: is_disabled is left out',
+      'rep: replicas is left out',
+      'back: availability.backoff_seconds, availability.max_restarts, liveness_probe.period_seconds, liveness_probe.failure_threshold, shutdown.timeout_seconds are left out',
+      'back: there is no signal -1: shutdown.signal is left out',
+    ]);
+  });
+
+  it.each(['True', 'yes', 'on'])('may be %s', async (flag) => {
+    expect((await through(`processes: { a: { command: ./a, disabled: ${flag} } }`)).services).toEqual([]);
+  });
+
+  it('is at most what a project file can have, and 0 is the default', async () => {
+    const text = `
+processes:
+  a:
+    command: ./a
+    availability: { restart: always, backoff_seconds: 9999 }
+    liveness_probe: { exec: { command: ./check }, period_seconds: 0, failure_threshold: 0 }
+    shutdown: { timeout_seconds: 9999 }
+`;
+    const { services } = await through(text);
+    expect(services).toMatchObject([
+      { restart: { minMs: 3_600_000 }, live: { interval: 10_000 }, stopGrace: 3_600_000 },
+    ]);
+  });
+
+  it('may be a variable in a file that expands none', async () => {
+    vi.stubEnv('N', '3');
+    const text = `
+disable_env_expansion: true
+processes:
+  a: { command: 'echo "\${N} $N $$N"', replicas: "\${N}", environment: ["A=\${N}$$"] }
+`;
+    const { services, notes } = await through(text, { N: '3' });
+    expect(services.map(({ name, env }) => [name, env])).toEqual([['a', [['A', '${N}$$']]]]);
+    expect(must(services[0]).cmd).toContain('"${N} $N $$N"');
+    expect(notes).toEqual(['a: replicas is left out']);
   });
 });
 
