@@ -3,105 +3,34 @@ import { constants } from 'node:os';
 import { dirname } from 'node:path';
 import type { YamlNode } from '../adapters/yaml.ts';
 import { toldProtocol } from '../protocol/port_protocol.ts';
-import { CHECK, HTTP, SERVICE } from '../settings/limits.ts';
+import { SERVICE } from '../settings/limits.ts';
 import { portInCommand } from './command_port.ts';
 import { mergeSources, processComposeFiles, readSources } from './compose_files.ts';
 import { droppedKeys, droppedNote } from './dropped_keys.ts';
 import { dotenvIn, dotenvNotes, type ImportedDotenv, withDotenv } from './import_dotenv.ts';
 import {
   dependsOn,
-  type ImportedCheck,
   type ImportedDependency,
   type ImportedProject,
   type ImportedService,
   toServiceName,
 } from './imported_project.ts';
 import { envEntries, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
+import {
+  checkOf,
+  MAX_SECONDS,
+  type ProcessContext,
+  readyOf,
+  startTimeoutOf,
+} from './process_compose_checks.ts';
 import { processCommand, type ShellCommand, shellCommandIn } from './process_compose_commands.ts';
 import { FILE, isYes, numberAt, PROCESS } from './process_compose_keys.ts';
+import { type Replica, replicaOf, withOwnPorts, withReplica } from './process_compose_replicas.ts';
 import { withVariables } from './process_compose_variables.ts';
 
-/** The defaults of process-compose. */
-const DEFAULT_PERIOD_S = 10;
+/** The default of process-compose. */
 const DEFAULT_STOP_S = 10;
 const MAX_REPLICAS = 64;
-/** The longest time of a project file. */
-const MAX_SECONDS = HTTP.maxQueryDurationMs / 1_000;
-
-/** What the parts of a process need to know. */
-interface ProcessContext {
-  /** Others wait for its end. */
-  isTask: boolean;
-  inShell: ShellCommand;
-  notes: string[];
-}
-
-/** The URL of an HTTP probe. */
-function probeUrl(get: YamlNode | undefined): string | undefined {
-  const port = scalarText(nodeAt(get, 'port'));
-  if (port === undefined) return undefined;
-  const host = scalarText(nodeAt(get, 'host')) ?? 'localhost';
-  const path = scalarText(nodeAt(get, 'path')) ?? '/';
-  const scheme = (scalarText(nodeAt(get, 'scheme')) ?? 'http').toLowerCase();
-  return `${scheme}://${host}:${port}${path.startsWith('/') ? path : `/${path}`}`;
-}
-
-const milliseconds = (seconds: number): number =>
-  Math.min(HTTP.maxQueryDurationMs, Math.max(CHECK.minIntervalMs, Math.round(seconds * 1_000)));
-
-/** The check for a probe; undefined if the probe checks nothing. */
-function checkOf(
-  probe: YamlNode | undefined,
-  { isLive, inShell }: { isLive: boolean; inShell: ShellCommand },
-): ImportedCheck | undefined {
-  const http = probeUrl(nodeAt(probe, 'http_get'));
-  const exec = scalarText(nodeAt(probe, 'exec', 'command')) || undefined;
-  if (http === undefined && exec === undefined) return undefined;
-  const period = numberAt(probe, 'period_seconds') || DEFAULT_PERIOD_S;
-  const timeout = numberAt(probe, 'timeout_seconds');
-  const status = numberAt(probe, 'http_get', 'status_code');
-  // 0 is the default.
-  const failures = (isLive && numberAt(probe, 'failure_threshold')) || undefined;
-  return {
-    ...(http === undefined ? { exec: inShell(exec ?? '') } : { http }),
-    // 200 is the default, and here any success counts.
-    ...(http === undefined || status === undefined || status === 200 ? {} : { status: [status, status] }),
-    ...(isLive || period !== DEFAULT_PERIOD_S ? { interval: milliseconds(period) } : {}),
-    ...(timeout === undefined ? {} : { timeout: milliseconds(timeout) }),
-    ...(failures === undefined ? {} : { failures }),
-  };
-}
-
-/** A line that contains a text, as a regular expression. */
-const lineWith = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
-
-/** The ready-check. A task has none: its dependents wait for its end. */
-function readyOf(
-  name: string,
-  value: YamlNode,
-  { isTask, inShell, notes }: ProcessContext,
-): ImportedService['ready'] {
-  if (isTask) {
-    const given = ['readiness_probe', 'ready_log_line'].filter((key) => nodeAt(value, key));
-    for (const key of given) notes.push(`${name}: ${key} is left out, as others wait for its end`);
-    return undefined;
-  }
-
-  const line = scalarText(nodeAt(value, 'ready_log_line')) || undefined;
-  const check = checkOf(nodeAt(value, 'readiness_probe'), { isLive: false, inShell });
-  if (!check) return line === undefined ? undefined : { log: lineWith(line) };
-  const { http, ...more } = check;
-  return http !== undefined && Object.keys(more).length === 0 ? http : check;
-}
-
-/** Time for a probe that may fail so often before the process counts as failed. */
-function startTimeoutOf(probe: YamlNode | undefined): string | undefined {
-  const failures = numberAt(probe, 'failure_threshold');
-  const delay = numberAt(probe, 'initial_delay_seconds') ?? 0;
-  if (failures === undefined && delay === 0) return undefined;
-  const period = numberAt(probe, 'period_seconds') || DEFAULT_PERIOD_S;
-  return `${Math.min(MAX_SECONDS, Math.max(30, delay + (failures ?? 3) * period))}s`;
-}
 
 function signalName(number: string | undefined): string | undefined {
   return Object.entries(constants.signals).find(([, value]) => String(value) === number)?.[0];
@@ -202,62 +131,74 @@ function isGuess(port: number | string, command: string, value: YamlNode): boole
   return named !== 'auto' && ![String(named), own].includes(String(port));
 }
 
-/** The services of one process: one, or one per replica. */
-function servicesOf(
-  key: string,
-  value: YamlNode,
-  given: { command: string; isTask: boolean; env: Map<string, string>; dotenv: ImportedDotenv },
+/** What all services of a process share. */
+interface ProcessFacts {
+  value: YamlNode;
+  command: string;
+  isTask: boolean;
+  /** The environment of all processes. */
+  env: ReadonlyMap<string, string>;
+}
+
+/** The service `name` of a process, with the variables `own` in its environment. */
+function serviceOf(
+  name: string,
+  { value, command, isTask, env: shared }: ProcessFacts,
+  own: Replica,
   all: Processes,
-): ImportedService[] {
-  const { notes } = all;
-  const { command, isTask } = given;
-  const names = all.names.get(key) ?? [];
-  const [first = key] = names;
-  notes.push(...droppedNote(first, droppedKeys(value, PROCESS)));
+): ImportedService {
+  const { notes, inShell } = all;
+  notes.push(...droppedNote(name, droppedKeys(value, PROCESS)));
   if (!isTask && nodeAt(value, 'readiness_probe') && nodeAt(value, 'ready_log_line'))
-    notes.push(`${first}: ready_log_line is left out, as it has a readiness_probe`);
-  const env = new Map([...given.env, ...(envEntries(nodeAt(value, 'environment')) ?? [])]);
+    notes.push(`${name}: ready_log_line is left out, as it has a readiness_probe`);
+  const env = new Map([...shared, ...(envEntries(nodeAt(value, 'environment')) ?? []), ...own]);
   const probe = nodeAt(value, 'readiness_probe');
-  const port = isTask ? null : portOf(command, env, probe);
-  if (port !== null && isGuess(port, command, value)) all.guessedPorts.add(first);
+  const told = withReplica(command, own);
+  const port = isTask ? null : portOf(told, env, probe);
+  if (port !== null && isGuess(port, told, value)) all.guessedPorts.add(name);
   const group = scalarText(nodeAt(value, 'namespace')) || undefined;
-  const context = { isTask, inShell: all.inShell, notes };
+  const context = { isTask, inShell, notes };
   const ready =
-    readyOf(first, value, context) ?? (!isTask && portInCommand(command) ? ('tcp' as const) : undefined);
+    readyOf(name, value, context) ?? (!isTask && portInCommand(told) ? ('tcp' as const) : undefined);
   const isForShell = scalarText(nodeAt(value, 'command')) === command;
   if (isForShell && nodeAt(value, 'entrypoint'))
-    notes.push(`${first}: entrypoint is left out, as it has a command`);
-  const cmd = isForShell ? all.inShell(command) : command;
+    notes.push(`${name}: entrypoint is left out, as it has a command`);
+  const cmd = isForShell ? inShell(command) : command;
   const isTcp = cmd !== command && port !== null && toldProtocol(command, null) === 'tcp';
-  const service: Omit<ImportedService, 'name'> = {
+  return {
+    name,
     cmd,
     kind: isTask ? 'task' : undefined,
     cwd: scalarText(nodeAt(value, 'working_dir')),
     port,
     protocol: isTcp ? 'tcp' : undefined,
     ready,
-    live: checkOf(nodeAt(value, 'liveness_probe'), { isLive: true, inShell: all.inShell }),
+    live: checkOf(nodeAt(value, 'liveness_probe'), { isLive: true, inShell }),
     start_timeout: isTask ? undefined : startTimeoutOf(probe),
     env: env.size > 0 ? env : undefined,
-    depends_on: dependsOn(needsOf(first, nodeAt(value, 'depends_on'), all)),
+    depends_on: dependsOn(needsOf(name, nodeAt(value, 'depends_on'), all)),
     group: group === 'default' ? undefined : group,
-    restart: restartOf(first, nodeAt(value, 'availability'), context),
-    stop: nodeAt(value, 'shutdown') ? stopOf(first, nodeAt(value, 'shutdown'), context) : undefined,
+    restart: restartOf(name, nodeAt(value, 'availability'), context),
+    stop: nodeAt(value, 'shutdown') ? stopOf(name, nodeAt(value, 'shutdown'), context) : undefined,
   };
-  if (names.length > 1 && typeof port === 'number')
-    notes.push(`${first}: its replicas cannot share port ${port}; each has a free one in $PORT`);
-  const isDotenvDisabled = isYes(nodeAt(value, 'is_dotenv_disabled'));
-  return names.map((name, index) => {
-    const replica =
-      names.length > 1
-        ? {
-            port: port === null ? null : 'auto',
-            env: new Map([...env, ['PC_REPLICA_NUM', String(index)]]),
-          }
-        : {};
-    const named = { name, ...service, ...replica };
-    return isDotenvDisabled ? named : withDotenv(named, given.dotenv);
+}
+
+/** The services of the process `key`: one, or one per replica. */
+function servicesOf(
+  key: string,
+  facts: ProcessFacts,
+  dotenv: ImportedDotenv,
+  all: Processes,
+): ImportedService[] {
+  const names = all.names.get(key) ?? [];
+  const services = names.map((name, index) => {
+    const own = replicaOf(facts.command, { key, index, count: names.length });
+    // The notes on one replica are those on all.
+    return serviceOf(name, facts, own, index === 0 ? all : { ...all, notes: [] });
   });
+  const distinct = withOwnPorts(services, facts.command, all.notes);
+  const isDotenvDisabled = isYes(nodeAt(facts.value, 'is_dotenv_disabled'));
+  return isDotenvDisabled ? distinct : distinct.map((service) => withDotenv(service, dotenv));
 }
 
 const isDisabled = (value: YamlNode): boolean =>
@@ -293,7 +234,7 @@ export function importProcessCompose(text: string, path: string): ImportedProjec
   const services = rows.flatMap(({ key, value }) => {
     const command = processCommand(value);
     if (command !== undefined && all.names.has(key))
-      return servicesOf(key, value, { command, isTask: awaited.has(key), env, dotenv }, all);
+      return servicesOf(key, { value, command, isTask: awaited.has(key), env }, dotenv, all);
     notes.push(isDisabled(value) ? `${key} is disabled: left out` : `${key} has no command: left out`);
     return [];
   });

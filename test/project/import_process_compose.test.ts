@@ -266,6 +266,47 @@ processes:
   });
 });
 
+describe('the replicas of a process', () => {
+  it.each([
+    ['of the process', '', '[PORT=4178, A=1]'],
+    ['of all processes', 'environment: [PORT=4178]', '[A=1]'],
+  ])('have a free port each in place of PORT in the environment %s', async (_, shared, own) => {
+    const text = `
+${shared}
+processes:
+  api:
+    command: ./api
+    environment: ${own}
+    replicas: 2
+    readiness_probe: { http_get: { host: 127.0.0.1, port: 4178, path: /up } }
+    liveness_probe: { http_get: { host: elsewhere, port: 4178 } }
+`;
+    const { services, notes } = await through(text);
+    expect(services.map(({ name, port, env }) => [name, port, Object.fromEntries(env)])).toEqual([
+      ['api', 'auto', { A: '1', PC_REPLICA_NUM: '0' }],
+      ['api-2', 'auto', { A: '1', PC_REPLICA_NUM: '1' }],
+    ]);
+    expect(services[1]).toMatchObject({ ready: { http: '/up' }, live: { http: 'http://elsewhere:4178/' } });
+    expect(notes).toEqual(['api: its replicas cannot share port 4178; each has a free one in $PORT']);
+  });
+
+  it('have those that their number gives, in a command for the shell', async () => {
+    const text = `
+processes:
+  web: { command: "./web $PC_PROC_NAME --port 400\${PC_REPLICA_NUM}", replicas: 2 }
+  one: { command: "./one --port 500$PC_REPLICA_NUM" }
+`;
+    const { services, notes } = await through(text);
+    expect(services.map(({ name, port, env }) => [name, port, Object.fromEntries(env)])).toEqual([
+      ['web', 4000, { PC_PROC_NAME: 'web', PC_REPLICA_NUM: '0' }],
+      ['web-2', 4001, { PC_PROC_NAME: 'web', PC_REPLICA_NUM: '1' }],
+      ['one', 5000, { PC_REPLICA_NUM: '0' }],
+    ]);
+    expect(must(services[1]).cmd).toBe("exec bash -c './web $PC_PROC_NAME --port 400${PC_REPLICA_NUM}'");
+    expect(notes).toEqual([]);
+  });
+});
+
 it('the published port of a compose file may be a variable without braces', async () => {
   vi.stubEnv('PATH', folder);
   put('.env', 'WP=4000\n');

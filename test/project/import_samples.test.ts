@@ -234,7 +234,7 @@ describe('the import of a process-compose file', () => {
       'the file: log_level is left out',
       'db: is_tty, readiness_probe.success_threshold, shutdown.parent_only, availability.exit_on_skipped are left out',
       'worker: there is no process gone to wait for',
-      'worker: its replicas cannot share port 7000; each has a free one in $PORT',
+      'worker: its replicas cannot share port 7000; each has a free one in $PORT, which its command has to use',
       'off is disabled: left out',
     ]);
   });

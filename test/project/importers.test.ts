@@ -126,7 +126,7 @@ processes:
     ['twin-2', 'auto', { A: '1', B: '2', PC_REPLICA_NUM: '1', PORT: '${port.twin-2}' }],
   ]);
   expect(notes).toEqual([
-    'twin: its replicas cannot share port 7000; each has a free one in $PORT',
+    'twin: its replicas cannot share port 7000; each has a free one in $PORT, which its command has to use',
     'PORT in .env is overridden: each process has its own port, which `port: 5000` can set',
   ]);
 });
