@@ -13,9 +13,10 @@ import {
   type ImportedDependency,
   type ImportedProject,
   type ImportedService,
+  toGroupName,
   toServiceName,
 } from './imported_project.ts';
-import { envEntries, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
+import { envEntries, listItems, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 import {
   checkOf,
   MAX_SECONDS,
@@ -24,8 +25,9 @@ import {
   startTimeoutOf,
 } from './process_compose_checks.ts';
 import { processCommand, type ShellCommand, shellCommandIn } from './process_compose_commands.ts';
-import { FILE, isYes, numberAt, PROCESS } from './process_compose_keys.ts';
+import { FILE, httpText, isPort, isYes, numberAt, PROCESS } from './process_compose_keys.ts';
 import { type Replica, replicaOf, withOwnPorts, withReplica } from './process_compose_replicas.ts';
+import { type TemplateVariables, templateVariables, withTemplates } from './process_compose_templates.ts';
 import { withVariables } from './process_compose_variables.ts';
 
 /** The default of process-compose. */
@@ -84,6 +86,18 @@ function restartOf(
   return { policy, ...pause, ...(max === undefined ? {} : { max }) };
 }
 
+/** The group for the namespace of a process; undefined for the default one. */
+function groupOf(name: string, node: YamlNode | undefined, notes: string[]): string | undefined {
+  const texts = node?.kind === 'list' ? listItems(node).map(scalarText) : [scalarText(node)];
+  const [given, ...others] = texts.filter((text) => text !== undefined && text !== '');
+  if (others.length > 0)
+    notes.push(`${name}: a service has one group: namespace ${others.join(', ')} is left out`);
+  if (given === undefined || given === 'default') return undefined;
+  const group = toGroupName(given);
+  if (group !== given) notes.push(`${name}: its group is ${group}, for the namespace ${given}`);
+  return group;
+}
+
 /** The content of the file, and the names that each process gets here: several for replicas. */
 interface Processes {
   names: ReadonlyMap<string, readonly string[]>;
@@ -119,7 +133,8 @@ function awaitedEnds(rows: readonly { value: YamlNode }[]): Set<string> {
 
 /** The port of a process: that of its probe, or else of its environment or its command. */
 function portOf(cmd: string, env: Map<string, string>, probe: YamlNode | undefined): number | string | null {
-  const port = scalarText(nodeAt(probe, 'http_get', 'port')) ?? env.get('PORT');
+  const own = env.get('PORT') ?? '';
+  const port = httpText(nodeAt(probe, 'http_get'), 'port') ?? (isPort(own) ? own : undefined);
   if (port !== undefined) return /^\d+$/.test(port) ? Number(port) : port;
   return portInCommand(cmd)?.port ?? null;
 }
@@ -131,19 +146,18 @@ function isGuess(port: number | string, command: string, value: YamlNode): boole
   return named !== 'auto' && ![String(named), own].includes(String(port));
 }
 
-/** What all services of a process share. */
+/** A process, or one of its replicas. */
 interface ProcessFacts {
   value: YamlNode;
-  command: string;
   isTask: boolean;
   /** The environment of all processes. */
   env: ReadonlyMap<string, string>;
 }
 
-/** The service `name` of a process, with the variables `own` in its environment. */
+/** The service `name` of a process with `command`, with the variables `own` in its environment. */
 function serviceOf(
   name: string,
-  { value, command, isTask, env: shared }: ProcessFacts,
+  { value, command, isTask, env: shared }: ProcessFacts & { command: string },
   own: Replica,
   all: Processes,
 ): ImportedService {
@@ -156,7 +170,6 @@ function serviceOf(
   const told = withReplica(command, own);
   const port = isTask ? null : portOf(told, env, probe);
   if (port !== null && isGuess(port, told, value)) all.guessedPorts.add(name);
-  const group = scalarText(nodeAt(value, 'namespace')) || undefined;
   const context = { isTask, inShell, notes };
   const ready =
     readyOf(name, value, context) ?? (!isTask && portInCommand(told) ? ('tcp' as const) : undefined);
@@ -177,7 +190,7 @@ function serviceOf(
     start_timeout: isTask ? undefined : startTimeoutOf(probe),
     env: env.size > 0 ? env : undefined,
     depends_on: dependsOn(needsOf(name, nodeAt(value, 'depends_on'), all)),
-    group: group === 'default' ? undefined : group,
+    group: groupOf(name, nodeAt(value, 'namespace'), notes),
     restart: restartOf(name, nodeAt(value, 'availability'), context),
     stop: nodeAt(value, 'shutdown') ? stopOf(name, nodeAt(value, 'shutdown'), context) : undefined,
   };
@@ -187,16 +200,21 @@ function serviceOf(
 function servicesOf(
   key: string,
   facts: ProcessFacts,
-  dotenv: ImportedDotenv,
+  { dotenv, variables }: { dotenv: ImportedDotenv; variables: TemplateVariables },
   all: Processes,
 ): ImportedService[] {
   const names = all.names.get(key) ?? [];
   const services = names.map((name, index) => {
-    const own = replicaOf(facts.command, { key, index, count: names.length });
     // The notes on one replica are those on all.
-    return serviceOf(name, facts, own, index === 0 ? all : { ...all, notes: [] });
+    const own = index === 0 ? all : { ...all, notes: [] };
+    const filled = withTemplates(facts.value, new Map([...variables, ['PC_REPLICA_NUM', String(index)]]));
+    if (filled.left.length > 0)
+      own.notes.push(`${name}: only process-compose can fill in ${filled.left.join(', ')}`);
+    const command = processCommand(filled.value) ?? '';
+    const replica = replicaOf(command, { key, index, count: names.length });
+    return serviceOf(name, { ...facts, value: filled.value, command }, replica, own);
   });
-  const distinct = withOwnPorts(services, facts.command, all.notes);
+  const distinct = withOwnPorts(services, all.notes);
   const isDotenvDisabled = isYes(nodeAt(facts.value, 'is_dotenv_disabled'));
   return isDotenvDisabled ? distinct : distinct.map((service) => withDotenv(service, dotenv));
 }
@@ -231,10 +249,9 @@ export function importProcessCompose(text: string, path: string): ImportedProjec
   const guessedPorts = new Set<string>();
   const all = { names: serviceNames(rows), inShell: shellCommandIn(tree), notes, guessedPorts };
   const awaited = awaitedEnds(rows);
+  const given = { dotenv, variables: templateVariables(tree) };
   const services = rows.flatMap(({ key, value }) => {
-    const command = processCommand(value);
-    if (command !== undefined && all.names.has(key))
-      return servicesOf(key, { value, command, isTask: awaited.has(key), env }, dotenv, all);
+    if (all.names.has(key)) return servicesOf(key, { value, isTask: awaited.has(key), env }, given, all);
     notes.push(isDisabled(value) ? `${key} is disabled: left out` : `${key} has no command: left out`);
     return [];
   });

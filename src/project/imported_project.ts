@@ -1,6 +1,7 @@
 // The result of an importer, and its text as a berth.yaml.
 
 import { stringifyYaml } from '../adapters/yaml.ts';
+import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 
 /** A service in the form of berth.yaml; undefined keys are omitted. */
 export interface ImportedService {
@@ -87,6 +88,14 @@ export function toServiceName(text: string, taken: Set<string>): string {
   for (let number = 2; taken.has(name); number += 1) name = `${base}-${number}`;
   taken.add(name);
   return name;
+}
+
+/** `text` if it is a valid group name, or one made of it. */
+export function toGroupName(text: string): string {
+  if (text === AGENTS_GROUP) return text.toLowerCase();
+  if (GROUP_NAME_PATTERN.test(text)) return text;
+  const name = text.replace(/[^A-Za-z0-9_-]+/g, '-').replace(/^[-_]+|-+$/g, '');
+  return name.slice(0, 63) || 'group';
 }
 
 /** The text of the project file, with the comment lines `head` first. */

@@ -4,7 +4,7 @@ import { CHECK, HTTP } from '../settings/limits.ts';
 import type { ImportedCheck, ImportedService } from './imported_project.ts';
 import { nodeAt, scalarText } from './lenient_yaml.ts';
 import type { ShellCommand } from './process_compose_commands.ts';
-import { numberAt } from './process_compose_keys.ts';
+import { httpText, numberAt } from './process_compose_keys.ts';
 
 /** The default of process-compose. */
 const DEFAULT_PERIOD_S = 10;
@@ -21,11 +21,11 @@ export interface ProcessContext {
 
 /** The URL of an HTTP probe. */
 function probeUrl(get: YamlNode | undefined): string | undefined {
-  const port = scalarText(nodeAt(get, 'port'));
+  const port = httpText(get, 'port');
   if (port === undefined) return undefined;
-  const host = scalarText(nodeAt(get, 'host')) ?? 'localhost';
+  const host = httpText(get, 'host') ?? 'localhost';
   const path = scalarText(nodeAt(get, 'path')) ?? '/';
-  const scheme = (scalarText(nodeAt(get, 'scheme')) ?? 'http').toLowerCase();
+  const scheme = (httpText(get, 'scheme') ?? 'http').toLowerCase();
   return `${scheme}://${host}:${port}${path.startsWith('/') ? path : `/${path}`}`;
 }
 

@@ -12,6 +12,25 @@ export const numberAt = (node: YamlNode | undefined, ...keys: string[]): number 
   return text !== undefined && isNumber(text) ? Number(text) : undefined;
 };
 
+const isNumberFrom = (least: number, most: number) => (text: string) =>
+  isNumber(text) && Number(text) >= least && Number(text) <= most;
+const isPortNumber = isNumberFrom(1, 65_535);
+/** Variables of a project file that have a value. */
+const VARIABLES = /\$\{(?!\w+:-\})/;
+
+/** Whether a text is a port, perhaps from variables. */
+export const isPort = (text: string): boolean =>
+  isPortNumber(text) || (VARIABLES.test(text) && !text.includes('{{'));
+
+const isHost = (text: string): boolean => /^(?:[\w.:[\]-]|\$\{.*\})+$/.test(text);
+const isScheme = (text: string): boolean => /^https?$/i.test(text);
+
+/** The text at the key `key` of an `http_get`, if it is a possible one. */
+export const httpText = (get: YamlNode | undefined, key: 'host' | 'port' | 'scheme'): string | undefined => {
+  const text = scalarText(nodeAt(get, key));
+  return text !== undefined && HTTP_GET[key](text) ? text : undefined;
+};
+
 const YES = /^(?:true|t|yes|y|on|1)$/i;
 const NO = /^(?:false|f|no|n|off|0)$/i;
 const isFlag = (text: string): boolean => YES.test(text) || NO.test(text);
@@ -19,8 +38,10 @@ const isFlag = (text: string): boolean => YES.test(text) || NO.test(text);
 /** Whether a flag is set. */
 export const isYes = (node: YamlNode | undefined): boolean => YES.test(scalarText(node) ?? '');
 
+const HTTP_GET = { host: isHost, port: isPort, scheme: isScheme } as const;
+
 const PROBE: KnownKeys = {
-  http_get: { host: true, port: true, path: true, scheme: true, status_code: isNumber },
+  http_get: { ...HTTP_GET, path: true, status_code: isNumberFrom(100, 599) },
   exec: { command: true },
   period_seconds: isNumber,
   timeout_seconds: isNumber,
@@ -45,6 +66,8 @@ export const PROCESS: KnownKeys = {
   is_disabled: isFlag,
   replicas: isNumber,
   is_dotenv_disabled: isFlag,
+  vars: true,
+  is_template_disabled: isFlag,
 };
 
 /** Those of the whole file. */
@@ -52,6 +75,7 @@ export const FILE: KnownKeys = {
   version: true,
   environment: true,
   processes: true,
+  vars: true,
   disable_env_expansion: isFlag,
   shell: { shell_command: true, shell_argument: true },
 };

@@ -49,19 +49,12 @@ function withFreePort(service: ImportedService, port: number | string): Imported
   };
 }
 
-/**
- * `replicas` of a process with `command`, with a free port each in place of one that they would share, and a
- * note in `notes`.
- */
-export function withOwnPorts(
-  replicas: readonly ImportedService[],
-  command: string,
-  notes: string[],
-): ImportedService[] {
-  const [{ name, port } = { name: '', port: null }] = replicas;
+/** `replicas` of a process with a free port each in place of one that they would share, and with a note. */
+export function withOwnPorts(replicas: readonly ImportedService[], notes: string[]): ImportedService[] {
+  const [{ name, port, cmd } = { name: '', port: null, cmd: '' }] = replicas;
   const isShared = new Set(replicas.map((one) => one.port)).size < replicas.length;
   if (!isShared || port === null || port === 'auto') return [...replicas];
-  const isNamed = portInCommand(command)?.port === port;
+  const isNamed = portInCommand(cmd)?.port === port;
   const hint = isNamed ? ', which its command has to use' : '';
   notes.push(`${name}: its replicas cannot share port ${port}; each has a free one in $PORT${hint}`);
   return replicas.map((service) => withFreePort(service, port));

@@ -14,7 +14,7 @@ type Filler = 'command' | 'up' | 'import';
 /** Keys of a text that `up` fills in. */
 const TEXTS: ReadonlySet<string> = new Set(['working_dir', 'host', 'path', 'port']);
 /** Keys of a list or map of such texts. */
-const TEXT_LISTS: ReadonlySet<string> = new Set(['environment', 'entrypoint']);
+const TEXT_LISTS: ReadonlySet<string> = new Set(['environment', 'entrypoint', 'vars']);
 
 /** The start of a `${...}`, and of one of a form that a project file has. */
 const EXPRESSION = /\$\$|\$\{(?:([A-Za-z_]\w*)(?=\}|:?[-+?])(\}?))?/g;

@@ -307,6 +307,104 @@ processes:
   });
 });
 
+describe('a template of process-compose', () => {
+  const WEB = `
+vars: { P: 4000, DIR: "\${PLACE}", WHO: all, YES: true }
+processes:
+  web:
+    vars: { WHO: web }
+    command: "./web --port {{.P}} {{ .WHO }} {{.YES}} {{ \\"{{.Raw}}\\" }}"
+    working_dir: "{{.DIR}}"
+    environment: ["WHO={{.WHO}}"]
+    readiness_probe: { http_get: { host: 127.0.0.1, port: "{{.P}}", path: "/{{.WHO}}" } }
+    liveness_probe: { exec: { command: "./check {{.P}}" } }
+`;
+
+  it('is filled in by the variables of the file and the process', async () => {
+    vi.stubEnv('PLACE', folder);
+    const { services, notes } = await through(WEB, { PLACE: folder });
+    expect(services).toMatchObject([
+      {
+        cmd: "exec bash -c './web --port 4000 web true {{.Raw}}'",
+        cwd: folder,
+        port: 4000,
+        env: [['WHO', 'web']],
+        ready: 'http://127.0.0.1:4000/web',
+        live: { exec: './check 4000' },
+      },
+    ]);
+    expect(notes).toEqual([]);
+  });
+
+  it('can give each replica its port', async () => {
+    const text = `
+processes:
+  a:
+    command: "./a --port 404{{.PC_REPLICA_NUM}}"
+    replicas: 2
+    readiness_probe: { http_get: { host: 127.0.0.1, port: "404{{.PC_REPLICA_NUM}}" } }
+  b: { command: ./b, replicas: 2, environment: ["PORT=405{{.PC_REPLICA_NUM}}"] }
+`;
+    const { services, notes } = await through(text);
+    expect(services).toMatchObject([
+      { cmd: './a --port 4040', port: 4040, ready: 'http://127.0.0.1:4040/' },
+      { cmd: './a --port 4041', port: 4041, ready: 'http://127.0.0.1:4041/' },
+      { name: 'b', port: 4050 },
+      { name: 'b-2', port: 4051 },
+    ]);
+    expect(notes).toEqual([]);
+  });
+
+  it('of another kind is named, and is not part of a port or host', async () => {
+    const text = `
+processes:
+  a:
+    command: "docker inspect -f '{{.State}} {{if .X}}'"
+    environment: ["PORT={{.P}}"]
+    readiness_probe: { http_get: { host: "{{.H}}", port: "404{{.P}}" } }
+    liveness_probe: { http_get: { host: "{{.H}}", port: "\${NOT_SET}", scheme: "{{.H}}" } }
+  plain: { command: "echo {{.P}}", is_template_disabled: true }
+`;
+    const { services, notes } = await through(text);
+    expect(services).toMatchObject([
+      { cmd: "docker inspect -f '{{.State}} {{if .X}}'", port: null, ready: null, live: null },
+      { cmd: "exec bash -c 'echo {{.P}}'" },
+    ]);
+    expect(notes).toEqual([
+      'not set, and therefore empty: ${NOT_SET}',
+      'a: only process-compose can fill in {{.State}}, {{if .X}}, {{.P}}, {{.H}}',
+      'a: readiness_probe.http_get.host, readiness_probe.http_get.port, liveness_probe.http_get.host, liveness_probe.http_get.port, liveness_probe.http_get.scheme are left out',
+    ]);
+  });
+});
+
+it('the namespace of a process is a valid group', async () => {
+  const text = `
+processes:
+  a: { command: ./a, namespace: back end }
+  b: { command: ./b, namespace: back_end- }
+  c: { command: ./c, namespace: Agents }
+  d: { command: ./d, namespace: [one, two] }
+  e: { command: ./e, namespace: 漢 }
+  f: { command: ./f, namespace: default }
+`;
+  const { services, notes } = await through(text);
+  expect(services.map(({ group }) => group)).toEqual([
+    'back-end',
+    'back_end-',
+    'agents',
+    'one',
+    'group',
+    null,
+  ]);
+  expect(notes).toEqual([
+    'a: its group is back-end, for the namespace back end',
+    'c: its group is agents, for the namespace Agents',
+    'd: a service has one group: namespace two is left out',
+    'e: its group is group, for the namespace 漢',
+  ]);
+});
+
 it('the published port of a compose file may be a variable without braces', async () => {
   vi.stubEnv('PATH', folder);
   put('.env', 'WP=4000\n');
