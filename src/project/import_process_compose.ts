@@ -27,6 +27,7 @@ import {
 import { processCommand, type ShellCommand, shellCommandIn } from './process_compose_commands.ts';
 import { FILE, httpText, isPort, isYes, numberAt, PROCESS } from './process_compose_keys.ts';
 import { type Replica, replicaOf, withOwnPorts, withReplica } from './process_compose_replicas.ts';
+import { isScheduled, scheduleOf } from './process_compose_schedule.ts';
 import { type TemplateVariables, templateVariables, withTemplates } from './process_compose_templates.ts';
 import { withVariables } from './process_compose_variables.ts';
 
@@ -65,15 +66,15 @@ const POLICIES = new Map([
 function restartOf(
   name: string,
   node: YamlNode | undefined,
-  { isTask, notes }: ProcessContext,
+  { taskReason, notes }: ProcessContext,
 ): ImportedService['restart'] {
   const given = scalarText(nodeAt(node, 'restart')) || undefined;
   const policy = POLICIES.get(given ?? '');
   if (given === 'exit_on_failure') notes.push(`${name}: its failure ends nothing else (exit_on_failure)`);
   else if (given !== undefined && given !== 'no' && policy === undefined)
     notes.push(`${name}: there is no restart policy ${given}: availability.restart is left out`);
-  if (isTask && policy === 'always') {
-    notes.push(`${name}: restart always is left out, as others wait for its end`);
+  if (taskReason !== undefined && policy === 'always') {
+    notes.push(`${name}: restart always is left out, as ${taskReason}`);
     return undefined;
   }
   if (policy === undefined) return undefined;
@@ -122,13 +123,13 @@ function needsOf(
   });
 }
 
-/** The processes that another one waits for to end: they are tasks. */
-function awaitedEnds(rows: readonly { value: YamlNode }[]): Set<string> {
+/** The processes that another one waits for to end, and that they are tasks for this reason. */
+function awaitedEnds(rows: readonly { value: YamlNode }[]): ReadonlyMap<string, string> {
   const waits = rows.flatMap(({ value }) => mapEntries(nodeAt(value, 'depends_on')));
   const ends = waits.filter(({ value }) =>
     (scalarText(nodeAt(value, 'condition')) ?? 'process_completed').startsWith('process_completed'),
   );
-  return new Set(ends.map(({ key }) => key));
+  return new Map(ends.map(({ key }) => [key, 'others wait for its end']));
 }
 
 /** The port of a process: that of its probe, or else of its environment or its command. */
@@ -147,9 +148,8 @@ function isGuess(port: number | string, command: string, value: YamlNode): boole
 }
 
 /** A process, or one of its replicas. */
-interface ProcessFacts {
+interface ProcessFacts extends Pick<ProcessContext, 'taskReason'> {
   value: YamlNode;
-  isTask: boolean;
   /** The environment of all processes. */
   env: ReadonlyMap<string, string>;
 }
@@ -157,12 +157,15 @@ interface ProcessFacts {
 /** The service `name` of a process with `command`, with the variables `own` in its environment. */
 function serviceOf(
   name: string,
-  { value, command, isTask, env: shared }: ProcessFacts & { command: string },
+  { value, command, taskReason, env: shared }: ProcessFacts & { command: string },
   own: Replica,
   all: Processes,
 ): ImportedService {
   const { notes, inShell } = all;
+  const isTask = taskReason !== undefined;
   notes.push(...droppedNote(name, droppedKeys(value, PROCESS)));
+  if (isScheduled(value) && !isYes(nodeAt(value, 'schedule', 'run_on_start')))
+    notes.push(`${name}: \`berth up\` runs it once too; process-compose waits for its schedule`);
   if (!isTask && nodeAt(value, 'readiness_probe') && nodeAt(value, 'ready_log_line'))
     notes.push(`${name}: ready_log_line is left out, as it has a readiness_probe`);
   const env = new Map([...shared, ...(envEntries(nodeAt(value, 'environment')) ?? []), ...own]);
@@ -170,7 +173,7 @@ function serviceOf(
   const told = withReplica(command, own);
   const port = isTask ? null : portOf(told, env, probe);
   if (port !== null && isGuess(port, told, value)) all.guessedPorts.add(name);
-  const context = { isTask, inShell, notes };
+  const context = { taskReason, inShell, notes };
   const ready =
     readyOf(name, value, context) ?? (!isTask && portInCommand(told) ? ('tcp' as const) : undefined);
   const isForShell = scalarText(nodeAt(value, 'command')) === command;
@@ -182,6 +185,7 @@ function serviceOf(
     name,
     cmd,
     kind: isTask ? 'task' : undefined,
+    schedule: scheduleOf(value),
     cwd: scalarText(nodeAt(value, 'working_dir')),
     port,
     protocol: isTcp ? 'tcp' : undefined,
@@ -228,7 +232,9 @@ function serviceNames(rows: readonly { key: string; value: YamlNode }[]): Proces
   const running = rows.filter(({ value }) => !isDisabled(value) && processCommand(value) !== undefined);
   return new Map(
     running.map(({ key, value }) => {
-      const replicas = Math.min(MAX_REPLICAS, Math.max(1, numberAt(value, 'replicas') ?? 1));
+      // process-compose has one replica of what has a schedule.
+      const wanted = (!isScheduled(value) && numberAt(value, 'replicas')) || 1;
+      const replicas = Math.min(MAX_REPLICAS, wanted);
       return [key, Array.from({ length: replicas }, () => toServiceName(key, taken))];
     }),
   );
@@ -251,7 +257,10 @@ export function importProcessCompose(text: string, path: string): ImportedProjec
   const awaited = awaitedEnds(rows);
   const given = { dotenv, variables: templateVariables(tree) };
   const services = rows.flatMap(({ key, value }) => {
-    if (all.names.has(key)) return servicesOf(key, { value, isTask: awaited.has(key), env }, given, all);
+    if (all.names.has(key)) {
+      const taskReason = isScheduled(value) ? 'it has a schedule' : awaited.get(key);
+      return servicesOf(key, { value, taskReason, env }, given, all);
+    }
     notes.push(isDisabled(value) ? `${key} is disabled: left out` : `${key} has no command: left out`);
     return [];
   });

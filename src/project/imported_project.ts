@@ -12,6 +12,7 @@ export interface ImportedService {
   port: number | string | null;
   protocol?: 'tcp' | undefined;
   kind?: 'task' | undefined;
+  schedule?: string | { cron: string; timezone: string } | undefined;
   ready?: string | ImportedCheck | undefined;
   live?: ImportedCheck | undefined;
   start_timeout?: string | undefined;

@@ -13,8 +13,8 @@ export const MAX_SECONDS = HTTP.maxQueryDurationMs / 1_000;
 
 /** What the parts of a process need to know. */
 export interface ProcessContext {
-  /** Others wait for its end. */
-  isTask: boolean;
+  /** Why it is a task; undefined for a service. */
+  taskReason: string | undefined;
   inShell: ShellCommand;
   notes: string[];
 }
@@ -62,11 +62,11 @@ const lineWith = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '
 export function readyOf(
   name: string,
   value: YamlNode,
-  { isTask, inShell, notes }: ProcessContext,
+  { taskReason, inShell, notes }: ProcessContext,
 ): ImportedService['ready'] {
-  if (isTask) {
+  if (taskReason !== undefined) {
     const given = ['readiness_probe', 'ready_log_line'].filter((key) => nodeAt(value, key));
-    for (const key of given) notes.push(`${name}: ${key} is left out, as others wait for its end`);
+    for (const key of given) notes.push(`${name}: ${key} is left out, as ${taskReason}`);
     return undefined;
   }
 

@@ -2,6 +2,7 @@
 import type { YamlNode } from '../adapters/yaml.ts';
 import type { KnownKeys } from './dropped_keys.ts';
 import { nodeAt, scalarText } from './lenient_yaml.ts';
+import { SCHEDULE_KEYS } from './process_compose_schedule.ts';
 
 const isNumber = (text: string): boolean =>
   text.trim() !== '' && Number.isInteger(Number(text)) && Number(text) >= 0;
@@ -65,6 +66,7 @@ export const PROCESS: KnownKeys = {
   disabled: isFlag,
   is_disabled: isFlag,
   replicas: isNumber,
+  schedule: { ...SCHEDULE_KEYS, run_on_start: isFlag },
   is_dotenv_disabled: isFlag,
   vars: true,
   is_template_disabled: isFlag,

@@ -378,6 +378,53 @@ processes:
   });
 });
 
+describe('a process of process-compose with a schedule', () => {
+  it('is a task with that schedule', async () => {
+    const schedules = {
+      cron: '{ cron: "0 2 * * *" }',
+      zone: '{ cron: "0 2 * * *", interval: 5m, timezone: Europe/Berlin, run_on_start: true, max_concurrent: 1 }',
+      nick: '{ cron: "@daily", run_on_start: true }',
+      every: '{ interval: 1h30m, run_on_start: true }',
+      fraction: '{ interval: 1.5h, run_on_start: "${YES}" }',
+    };
+    put('.env', 'YES=true\n');
+    const rows = Object.entries(schedules).map(
+      ([name, schedule]) => `  ${name}: { command: date, schedule: ${schedule}, replicas: 2 }\n`,
+    );
+    const { services, notes } = await through(`processes:\n${rows.join('')}`);
+    expect(services.map(({ name, kind, port, schedule }) => [name, kind, port, schedule])).toEqual([
+      ['cron', 'task', null, { cron: '0 2 * * *', timezone: null, catchUp: false }],
+      ['zone', 'task', null, { cron: '0 2 * * *', timezone: 'Europe/Berlin', catchUp: false }],
+      ['nick', 'task', null, { cron: '@daily', timezone: null, catchUp: false }],
+      ['every', 'task', null, { cron: '@every 1h30m', timezone: null, catchUp: false }],
+      ['fraction', 'task', null, { cron: '@every 5400000ms', timezone: null, catchUp: false }],
+    ]);
+    expect(notes).toEqual(['cron: `berth up` runs it once too; process-compose waits for its schedule']);
+  });
+
+  it('names what a task cannot have, and what is no schedule', async () => {
+    const text = `
+processes:
+  a:
+    command: ./a
+    schedule: { cron: often, timezone: Moon, max_concurrent: 3, run_on_start: true }
+    availability: { restart: always }
+    ready_log_line: done
+  b: { command: ./b, schedule: { interval: 10, run_on_start: true } }
+  c: { command: ./c, schedule: { interval: 10ms, run_on_start: true } }
+`;
+    const { services, notes } = await through(text);
+    expect(services).toMatchObject(['a', 'b', 'c'].map((name) => ({ name, kind: 'task', schedule: null })));
+    expect(notes).toEqual([
+      'a: schedule.cron, schedule.timezone, schedule.max_concurrent are left out',
+      'a: ready_log_line is left out, as it has a schedule',
+      'a: restart always is left out, as it has a schedule',
+      'b: schedule.interval is left out',
+      'c: schedule.interval is left out',
+    ]);
+  });
+});
+
 it('the namespace of a process is a valid group', async () => {
   const text = `
 processes:
