@@ -81,9 +81,12 @@ function readManifest(folder: string): Manifest | undefined {
   return existsSync(path) ? JSON.parse(readTextFile(path)) : undefined;
 }
 
+const scriptsOf = ({ scripts = {} }: Manifest): [name: string, script: string][] =>
+  Object.entries(scripts).filter((row): row is [string, string] => typeof row[1] === 'string');
+
 /** The scripts of a package that run its services: `dev` and every `dev:*`, else `start`. */
-function serviceScripts({ scripts = {} }: Manifest): [name: string, script: string][] {
-  const all = Object.entries(scripts).filter((row): row is [string, string] => typeof row[1] === 'string');
+function serviceScripts(manifest: Manifest): [name: string, script: string][] {
+  const all = scriptsOf(manifest);
   const dev = all.filter(([name]) => DEV_SCRIPT.test(name));
   const parts = dev.filter(([name]) => name !== 'dev');
   const whole = dev.filter(
@@ -92,6 +95,35 @@ function serviceScripts({ scripts = {} }: Manifest): [name: string, script: stri
   if (dev.length > 0) return [...whole, ...parts];
   const other = OTHER_SCRIPTS.find((name) => all.some(([known]) => known === name));
   return all.filter(([name]) => name === other);
+}
+
+/** Words for what a script runs, and for how it runs it. */
+const SERVICE_WORD =
+  /^(?:api|app|backend|client|database|db|docs|emulators?|frontend|jobs?|mocks?|proxy|queue|redis|scheduler|server|storybook|ui|web|workers?|ws)$/;
+const RUN_WORD = /^(?:dev|local|run|serve|start|up|watch)$/;
+
+/** Whether a script may run a service by its name, such as `worker`, `api:dev` or `start:api`. */
+function isServiceName(script: string): boolean {
+  const words = script.split(/[:_-]/);
+  const isKnown = words.every((word) => SERVICE_WORD.test(word) || RUN_WORD.test(word));
+  return isKnown && words.some((word) => SERVICE_WORD.test(word));
+}
+
+/** Whether `text` runs the script `name`, by `npm run`, `concurrently` or the like, also as `api:*`. */
+const runsScript = (text: string, name: string): boolean =>
+  text
+    .split(/[^\w:./-]+/)
+    .map((word) => word.replace(/^(?:npm|pnpm|yarn|bun):/, ''))
+    .some((word) => word === name || (word.endsWith(':') && name.startsWith(word)));
+
+/** The scripts of a package that may run a service by their name, and are none. */
+function leftScripts(manifest: Manifest): string[] {
+  const services = serviceScripts(manifest);
+  const isLeft = (name: string): boolean =>
+    isServiceName(name) && !services.some(([known, text]) => known === name || runsScript(text, name));
+  return scriptsOf(manifest)
+    .map(([name]) => name)
+    .filter(isLeft);
 }
 
 /** The input for importing a package. */
@@ -133,11 +165,15 @@ export function importPackage(text: string, folder: string): ImportedProject {
   const manifest: Manifest = JSON.parse(text);
   const notes: string[] = [];
   const given = { runner: runnerOf(folder, manifest), taken: new Set<string>(), notes };
+  const left = leftScripts(manifest);
   const parts = workspaceFolders(folder, manifest, notes).flatMap((cwd) => {
     const part = readManifest(join(folder, cwd));
-    return part ? servicesFromManifest(part, cwd, given) : [];
+    if (!part) return [];
+    left.push(...leftScripts(part).map((name) => `${name} in ${cwd}`));
+    return servicesFromManifest(part, cwd, given);
   });
   const services = parts.length > 0 ? parts : servicesFromManifest(manifest, '.', given);
   if (services.length === 0) notes.push('there is no dev, start or serve script');
+  if (left.length > 0) notes.push(`left out, although they may run a service: ${left.join(', ')}`);
   return { services, notes };
 }

@@ -352,6 +352,31 @@ describe('the import of a package.json', () => {
     ]);
   });
 
+  it('names the scripts that may run a service and are left out', async () => {
+    put('apps/jobs/package.json', JSON.stringify({ scripts: { worker: 'node .', 'worker:build': 'tsc' } }));
+    const scripts = {
+      dev: "concurrently 'npm:client' 'yarn run ui' 'npm:mock:*'",
+      ...{
+        client: 'vite',
+        ui: 'vite',
+        'mock:dev': 'node .',
+        start: 'node server.js',
+        preview: 'vite preview',
+      },
+      ...{ server: 'node server.js', db: 'docker compose up', 'db:migrate': 'x', 'api:dev': 'y' },
+      ...{ 'start:web': 'z', storybook: 'storybook dev', 'build:api': 'tsc', watch: 'tsc -w' },
+    };
+    const left = 'server, db, api:dev, start:web, storybook';
+    const note = `left out, although they may run a service: ${left}`;
+    expect((await commands({ scripts })).notes.at(-1)).toBe(note);
+    const all = await commands({ scripts, workspaces: ['apps/*'] });
+    expect(all.notes.at(-1)).toBe(`${note}, worker in apps/jobs`);
+    expect((await commands({ scripts: { server: 'node .' } })).notes).toEqual([
+      'there is no dev, start or serve script',
+      'left out, although they may run a service: server',
+    ]);
+  });
+
   it('uses start if there is no dev, and passes options to the server through npm', async () => {
     expect((await commands({ scripts: { start: 'vite' } })).services).toEqual([
       ['web', 'npm run start -- --port $PORT --strictPort', 'auto', 'tcp'],
