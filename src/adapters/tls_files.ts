@@ -10,14 +10,18 @@ export interface TlsFiles {
 }
 
 function readSetting(name: string, path: string): string {
+  let text: string;
   try {
-    return readTextFile(path);
+    text = readTextFile(path);
   } catch (error) {
     throw new SettingsError(`${name} = "${path}" cannot be read: ${(error as Error).message}`);
   }
+  // Node takes an empty text for a certificate or key that is not given, and then every handshake fails.
+  if (text === '') throw new SettingsError(`${name} = "${path}" is empty`);
+  return text;
 }
 
-/** Their contents. Throws a SettingsError when one cannot be read, or the two do not belong together. */
+/** Their contents. Throws a SettingsError if one cannot be read or is empty, or if they are no pair. */
 export function readTlsFiles(paths: TlsFiles): { cert: string; key: string } {
   const pair = {
     cert: readSetting('cloud.tls_cert', paths.cert),
