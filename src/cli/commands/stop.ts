@@ -1,9 +1,16 @@
 // berth stop
+import type { ServiceDetail } from '../../client/records.ts';
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand, durationOption, FORCE_OPTIONS, textOption } from '../kit/command.ts';
 import { describeStop } from '../kit/format.ts';
 import { selectServices } from '../kit/service_selection.ts';
 import { SCOPE_OPTIONS } from '../kit/stack_scope.ts';
+
+/** A stop ends a run, and not the schedule that starts the next one. */
+const aboutSchedule = ({ nextRunAt }: ServiceDetail): string =>
+  nextRunAt
+    ? `\n    its schedule starts it again, next at ${nextRunAt}; it ends without \`schedule\`, or with \`berth rm\``
+    : '';
 
 export const stopCommand = defineCommand({
   about:
@@ -22,9 +29,9 @@ export const stopCommand = defineCommand({
     return runBatch(context, all, 'stopping', async (name) => {
       const before = await client.service(name);
       const answer = await client.stop(name, { grace });
-      if (before.pid !== undefined || before.status === 'stopping')
-        return { record: answer, text: describeStop(answer) };
-      return { record: answer, text: 'is stopped already', isUnchanged: true };
+      const isUnchanged = before.pid === undefined && before.status !== 'stopping';
+      const text = isUnchanged ? 'is stopped already' : describeStop(answer);
+      return { record: answer, text: text + aboutSchedule(before), isUnchanged };
     });
   },
 });

@@ -130,6 +130,17 @@ describe('services on the command line', () => {
     expect((await daemon.request('GET', '/v1/services/web')).status).toBe(404);
   });
 
+  it('stop of a task names the next run of its schedule, which goes on', async () => {
+    const daemon = await daemonOf();
+    const run = against(daemon);
+    const spec = { name: 'nightly', kind: 'task', cmd: 'true', schedule: '0 3 1 1 *' };
+    const { nextRunAt } = (await daemon.request('POST', '/v1/services', spec)).body;
+    expect((await run('stop nightly')).stdout).toBe(
+      `· nightly is stopped already\n    its schedule starts it again, next at ${nextRunAt}; it ends without \`schedule\`, or with \`berth rm\`\n`,
+    );
+    expect((await daemon.request('GET', '/v1/services/nightly')).body.nextRunAt).toBe(nextRunAt);
+  });
+
   it('report why they do not start, with the exit code', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
