@@ -174,7 +174,7 @@ export interface LastEnd {
    * stopped before the next start.
    */
   whole?: true;
-  /** It ended by itself, and nobody has stopped the service since. */
+  /** No client has asked for it, or stopped the service since: a change of its files starts the service. */
   unasked?: true;
   /** Of a completed task: how long it ran, in milliseconds, and the hash of what it was built from. */
   completed?: { ms: number; content: string };

@@ -51,7 +51,7 @@ export class FileWatch {
   private readonly options: FileWatchOptions;
   private isWanted = false;
   /** Somebody has stopped the service, and nobody has started it since. */
-  private isReleased = false;
+  isReleased = false;
   /** The watcher's current request; null if none. */
   private request: WatchRequest | null = null;
   private latest: WatchState | null = null;
@@ -100,7 +100,7 @@ export class FileWatch {
     const isOwed =
       state.phase === 'idle' && end?.relaunch && end.at >= bootedAt && !this.options.isRestarting();
     if (isOwed) this.isDue = this.owesRestart = true;
-    if (state.phase === 'idle' && end && isWatchedAfter(end)) this.isWanted = true;
+    if (state.phase === 'idle' && end && isWatchedAfter(end) && !this.isReleased) this.isWanted = true;
     // An earlier daemon was killed before it could request the stop.
     const isUp = state.phase === 'checking' || state.phase === 'running';
     if (isUp && state.run.metadata.relaunch) this.isDue = this.owesRestart = true;

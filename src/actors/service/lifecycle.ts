@@ -184,10 +184,10 @@ export class ServiceLifecycle {
 
   /** Records the end of the process, and decides what follows. */
   finish(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
-    const { context, isRelaunched, session } = this.options;
+    const { context, isRelaunched, isReleased, session } = this.options;
     const { late, stopped, stop, fault } = how;
-    const relaunched = isRelaunched(run);
-    const why = { stopped, whole: stop !== null, fault, timedOut: late !== null, relaunched };
+    const plan = { relaunched: isRelaunched(run), released: isReleased() };
+    const why = { stopped, whole: stop !== null, fault, timedOut: late !== null, ...plan };
     const ended = this.restarts.afterEnd({ run, outcome, ...why }, context.clock.now());
     const { end, backoff } = session.onEnded(run, outcome, stopped) ? asleepEnd(ended.end) : ended;
     this.lastEnd.value = end;
@@ -217,7 +217,7 @@ export class ServiceLifecycle {
   /** Cancels any pending restart, here and for a later daemon. */
   async cancelRestart(): Promise<null> {
     if (this.state.phase === 'waiting') this.become({ phase: 'idle', trouble: null });
-    await this.lastEnd.forgoRestart();
+    await this.lastEnd.forgo('restart');
     return null;
   }
 

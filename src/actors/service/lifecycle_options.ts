@@ -24,6 +24,8 @@ export interface LifecycleOptions {
   onUnhealthy: (run: LiveRun, check: LastCheck) => void;
   /** Whether the run is being stopped in order to be started again. */
   isRelaunched: (run: LiveRun) => boolean;
+  /** Whether a client has stopped the service since its last start. */
+  isReleased: () => boolean;
   /** Called once for each end. */
   onEnded: (run: LiveRun, end: LastEnd) => void;
 }

@@ -16,6 +16,7 @@ import type { ServiceLifecycle } from './lifecycle.ts';
 import type { Run } from './run.ts';
 import { type In, type Phase, type RunFault, UNASKED } from './state.ts';
 import { ownPort, stopSettings } from './stop_settings.ts';
+import type { StartReason } from './stored_end.ts';
 
 type StartRequest = MessageOf<ServiceProtocol, 'start'>;
 
@@ -157,6 +158,9 @@ const joinStop: Cell<'stopping', 'stop'> = ({ effects }, state) => {
 const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) => {
   if (end.run === run.id) life.finish(run, end, UNASKED);
 };
+/** What a stop ends. Under the next daemon, a change still starts a service that had ended by itself. */
+const endedByStop = ({ isClosed }: ServiceMachine): StartReason[] =>
+  isClosed ? ['relaunch'] : ['relaunch', 'unasked'];
 /** Stops the leftover processes of the last run. Fails daemon_busy when the host does not answer. */
 const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, asked) => {
   const { effects, life, name } = machine;
@@ -173,19 +177,20 @@ const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, ask
   });
   // An end that is still being stored stays as it is.
   const isKept = machine.isClosed || end.status === 'completed';
-  if (phase === 'idle') await life.lastEnd.forgoRelaunch();
+  if (phase === 'idle') await life.lastEnd.forgo(...endedByStop(machine));
   // Only a client's stop turns a crash into `stopped`.
   if (phase === 'idle') await life.lastEnd.settle(end.run, isKept ? end.status : 'stopped');
   return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
 };
 /** A stop while an end is being stored. If that end is a stop's, it gets the same answer. */
 const stopEnded: Cell<'ended', 'stop'> = async (machine, state, graceMs) => {
-  // A write under way still contains the relaunch, so the end is written again.
-  const recorded = machine.life.record(state).then(() => machine.life.lastEnd.forgoRelaunch());
+  const reasons = endedByStop(machine);
+  // A write under way still contains them, so the end is written again.
+  const recorded = machine.life.record(state).then(() => machine.life.lastEnd.forgo(...reasons));
   const isRecorded = await tolerateFailure(
     recorded.then(() => true),
     () => {
-      delete state.end.relaunch;
+      for (const reason of reasons) delete state.end[reason];
       return false;
     },
   );

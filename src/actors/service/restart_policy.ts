@@ -84,11 +84,13 @@ export interface EndedRun {
   fault: EndCause | null;
   /** It was stopped in order to be started again. */
   relaunched: boolean;
+  /** A client has stopped the service. */
+  released: boolean;
 }
 
 /** The record of an end, and the restart that follows it. */
 export function classifyEnd(
-  { run, attempt, times, outcome, stopped, whole, timedOut, fault, relaunched }: EndedRun,
+  { run, attempt, times, outcome, stopped, whole, timedOut, fault, relaunched, released }: EndedRun,
   rule: CompleteRestartRule,
   now: number,
 ): { end: LastEnd; backoff: Backoff | null } {
@@ -97,9 +99,9 @@ export function classifyEnd(
   const isReboot = outcome.cause === 'reboot';
   const calm = cause === null && (stopped || isReboot || exitCode === 0);
   // A client is told that its start timed out. A policy restart that times out counts as a failure.
-  const isUnasked = !stopped || cause !== null || (timedOut && run.byPolicy);
+  const isFollowed = !stopped || cause !== null || (timedOut && run.byPolicy);
   const ran = { failed: timedOut || !calm, upMs: at - run.startedAt, attempt, times };
-  const next = isReboot || !isUnasked ? null : nextRestart(rule, ran, now);
+  const next = isReboot || !isFollowed ? null : nextRestart(rule, ran, now);
   const backoff = next === 'exhausted' ? null : next;
   const { task } = run.metadata;
   const isCompleted = task !== undefined && exitCode === 0 && calm && !stopped && !isReboot;
@@ -113,7 +115,7 @@ export function classifyEnd(
     at,
   };
   if (whole || isReboot) end.whole = true;
-  if (!stopped && !isReboot) end.unasked = true;
+  if (!isReboot && !released && (!stopped || timedOut || cause !== null)) end.unasked = true;
   if (isCompleted) end.completed = { ms: Math.max(0, at - run.startedAt), content: task.content };
   if (task?.slot !== undefined) end.slot = task.slot;
   if (cause !== null) end.cause = cause;

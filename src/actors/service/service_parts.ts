@@ -104,6 +104,7 @@ export function createLife(parts: SupervisedParts, config: ServiceConfig): Servi
       told.then(() => parts.machine.faulty(fault)).catch((error: unknown) => context.crash(error));
     },
     isRelaunched: (run) => parts.files.isRelaunched(run),
+    isReleased: () => parts.files.isReleased,
     onEnded: (run, { exitCode, signal }) => {
       effects.untrack(run);
       parts.files.onEnded(run);

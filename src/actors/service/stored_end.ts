@@ -4,6 +4,9 @@ import { type Context, type Failure, tolerateFailure } from '../../runtime/actor
 import { SERVICE } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 
+/** Why a later daemon, or a change of files, starts the service after its end. */
+export type StartReason = 'restart' | 'relaunch' | 'unasked';
+
 /** The last end. A change goes to the views at once, and to the store as soon as there is disk space. */
 export class StoredEnd {
   value: LastEnd | null;
@@ -22,27 +25,20 @@ export class StoredEnd {
   async settle(run: string, status: LastEnd['status']): Promise<void> {
     const end = this.value;
     if (end?.run !== run || (end.whole && end.status === status)) return;
-    const { unasked: _, ...known } = end;
-    await this.replace({ ...known, status, whole: true });
+    await this.replace({ ...end, status, whole: true });
   }
 
-  /** Records that no restart follows. */
-  async forgoRestart(): Promise<void> {
-    if (!this.value?.restart) return;
-    const { restart: _, ...end } = this.value;
+  /** Records that the service is not started again for these reasons. */
+  async forgo(...reasons: StartReason[]): Promise<void> {
+    if (!this.value || !reasons.some((reason) => this.value?.[reason])) return;
+    const end = { ...this.value };
+    for (const reason of reasons) delete end[reason];
     await this.replace(end);
   }
 
   /** A start has failed, so no other is owed, unless it was for a full disk: that passes. */
   async startFailed({ code }: Failure): Promise<void> {
-    if (code !== 'storage_full') await this.forgoRelaunch();
-  }
-
-  /** Records that the service is not started again. */
-  async forgoRelaunch(): Promise<void> {
-    if (!this.value?.relaunch) return;
-    const { relaunch: _, ...end } = this.value;
-    await this.replace(end);
+    if (code !== 'storage_full') await this.forgo('relaunch');
   }
 
   /** Resolves when `end` is on disk. Without disk space, resolves at once and writes it later. */

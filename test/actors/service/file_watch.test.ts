@@ -76,6 +76,31 @@ const start = async ({ clock, ref }: Supervised): Promise<void> => {
   await quiet();
 };
 
+const NEVER_READY = { ready: 'http://localhost:3000/', startTimeout: 1_000 };
+
+const stopBy =
+  (who: 'client' | 'shutdown') =>
+  async ({ ref }: Supervised): Promise<unknown> =>
+    ref.ask('stop', { graceMs: null, last: who === 'shutdown' });
+
+const exitAndStopBy =
+  (who: 'client' | 'shutdown') =>
+  async (world: Supervised): Promise<unknown> => {
+    world.host.exit(0);
+    await quiet();
+    return stopBy(who)(world);
+  };
+
+async function stopLate(world: Supervised): Promise<void> {
+  world.host.stopMs = 500;
+  await world.advance(1_000);
+  expect(world.state().status).toBe('stopping');
+  const stopped = world.ref.ask('stop', { graceMs: null });
+  await quiet();
+  await world.advance(500);
+  await stopped;
+}
+
 describe('a service that watches files', () => {
   it('watches nothing while it is stopped, and everything from its start to its stop', async () => {
     const { asked, threads, world } = await watching();
@@ -188,22 +213,41 @@ describe('a service that watches files', () => {
     expect(cascades).toEqual(['web']);
   });
 
-  it('is told by the next daemon what changed without one, and is started if it had crashed', async () => {
+  it('is told by the next daemon what changed without one', async () => {
     const adopted = await watching({ row: {} });
     await quiet();
     expect(adopted.asked).toEqual([adopted.world.host.row?.startedAt]);
-    const end = { run: 'r', exitCode: 1, signal: null, exitUnknown: false } as const;
-    const at = Date.UTC(2029, 11, 31, 1);
-    const crashed = await watching({ end: { ...end, status: 'crashed', at } });
-    await quiet();
-    expect(crashed.asked).toEqual([at]);
-    await crashed.change('src/a.ts');
-    await crashed.world.advance(50);
-    expect(crashed.world.state().status).toBe('running');
-    const stopped = await watching({ end: { ...end, status: 'stopped', at } });
-    await quiet();
-    expect(stopped.asked).toEqual([]);
   });
+
+  it.each([
+    ['it has crashed', {}, ({ host }: Supervised) => host.exit(1), true],
+    ['it has exited', {}, ({ host }: Supervised) => host.exit(0), true],
+    ['it was not ready in time', { spec: NEVER_READY }, ({ advance }: Supervised) => advance(1_000), true],
+    ['a client has stopped it when it was not ready in time', { spec: NEVER_READY }, stopLate, false],
+    ['a client has stopped it', {}, stopBy('client'), false],
+    ['it has exited, and a client has stopped it', {}, exitAndStopBy('client'), false],
+    ['it has exited, and its daemon has shut down', {}, exitAndStopBy('shutdown'), true],
+    ['its daemon has shut down', {}, stopBy('shutdown'), false],
+  ] as const)(
+    '%s: under the next daemon a change starts it, unless a client has stopped it',
+    async (_when, plan, end, isWatched) => {
+      const { world } = await watching(plan);
+      const started = world.ref.ask('start', { timeoutMs: null, wait: true });
+      const ended = started.catch(() => null);
+      await quiet();
+      if (!('spec' in plan)) await world.advance(50);
+      await end(world);
+      await quiet();
+      await ended;
+      const kept = must(world.kept());
+      const next = await watching({ end: kept });
+      await quiet();
+      expect(next.asked).toEqual(isWatched ? [kept.at] : []);
+      await next.change('src/a.ts');
+      await next.world.advance(50);
+      expect(next.world.state().status).toBe(isWatched ? 'running' : 'stopped');
+    },
+  );
 
   it('is restarted once by the next daemon if the first was killed during the restart', async () => {
     // Before the stop was asked for, in the middle of it, and after the process had ended.

@@ -71,6 +71,7 @@ describe('the end of a run', () => {
     timedOut: false,
     fault: null,
     relaunched: false,
+    released: false,
   };
 
   it('for a fault is a crash that the policy handles, although a stop caused it', () => {
