@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
+import { importerOf } from '../../project/importers.ts';
 import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
 import { isHook } from '../../protocol/stacks.ts';
 import { type BatchResult, batchReporter } from '../kit/batch.ts';
@@ -33,20 +34,18 @@ interface Extent {
  */
 async function extentOf(client: Client, file: string | undefined, choice: StackChoice): Promise<Extent> {
   const named = choice.stack ?? choice.project ?? process.env['BERTH_STACK'];
-  const chosen = { ...choice, mayBeNew: true };
   if (file === undefined && named) {
-    const stack = await chosenStack(client, chosen);
+    const stack = await chosenStack(client, choice);
     return { stack, about: `the stack ${stack}`, path: null, has: () => true };
   }
   const path = file === undefined ? projectFileHere() : projectFilePath(file);
-  const stack = await chosenStack(
-    client,
-    path === undefined ? chosen : { ...chosen, place: projectPlace(path) },
-  );
+  const place = path === undefined ? undefined : projectPlace(path);
+  const stack = await chosenStack(client, { ...choice, mayBeNew: true, ...(place && { place }) });
   // Throws what says so.
   if (path === undefined && stack === null) projectFilePath(undefined);
-  // The file of what is up may have gone, as with another branch, and one of another tool may be there.
-  const has = (one: string): boolean => one === path || (file === undefined && !existsSync(one));
+  // Without a berth.yaml here, the file of what is up may have gone, as with another branch.
+  const isGone = file === undefined && (path === undefined || importerOf(path) !== undefined);
+  const has = (one: string): boolean => one === path || (isGone && !existsSync(one));
   return { stack, about: path ?? `the stack ${stack}`, path: path ?? null, has };
 }
 

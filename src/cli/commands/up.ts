@@ -207,13 +207,18 @@ async function bringUpAll(
   return exitCode;
 }
 
+/** What follows a change, and what would happen without one, by `starts`. */
+const STARTS = new Map([
+  [true, ['; starts', 'would be started']],
+  [null, ['; runs again if its inputs have changed', 'would run again if its inputs have changed']],
+  [false, ['', 'would stay as it is, unless a value of its env has changed']],
+] as const);
+
 const planText = ({ change, fields, restarts, starts }: PlannedChange): string => {
+  const [then, alone] = STARTS.get(starts) ?? ['', ''];
   if (change === 'register') return 'would be registered';
-  const runs = starts === null ? 'would run again if its inputs have changed' : starts && 'would be started';
-  if (change === 'none' && restarts) return 'would restart, because it refers to a URL that changes';
-  if (change === 'none') return runs || 'would stay as it is, unless a value of its env has changed';
-  const then = restarts ? 'restarts' : runs;
-  return `would change: ${fields.join(', ')}${then ? `; ${then}` : ''}`;
+  if (change === 'update') return `would change: ${fields.join(', ')}${restarts ? '; restarts' : then}`;
+  return restarts ? 'would restart, because it refers to a URL that changes' : alone;
 };
 
 /** Prints what `up` would do. Without a daemon, everything is new. */

@@ -51,17 +51,23 @@ export class UncheckedStarts {
 
   /** false: it has been put to sleep. Throws a CommandError if the service has ended otherwise. */
   private async staysUp({ name, pid, at }: UncheckedStart): Promise<boolean> {
+    let endedMs: number | undefined;
     for (;;) {
       const service = await whileRegistered(name, this.client.service(name));
-      if (service.status === 'sleeping') return false;
-      if (service.pid !== pid && service.status !== 'stopping') {
+      const { status } = service;
+      if (status === 'sleeping') return false;
+      const ms = performance.now() - at;
+      const hasEnded = service.pid !== pid && status !== 'stopping';
+      if (hasEnded) endedMs ??= ms;
+      // One that was stopped may be about to be removed.
+      if (hasEnded && (status !== 'stopped' || ms >= WATCH_MS)) {
         const { lastLines, reason } = await whileRegistered(name, this.client.explain(name));
-        const after = tookText(performance.now() - at);
+        const after = tookText(endedMs ?? ms);
         const how = service.pid === undefined ? lastEnd(service) || reason : 'and was started again';
         const lines = lastLines.length > 0 ? ['Its last lines:', ...lastLines] : ['Its log is empty.'];
         throw new CommandError(`ended within ${after} of its start (${how})`, lines.join('\n'));
       }
-      if (performance.now() - at >= WATCH_MS) return true;
+      if (ms >= WATCH_MS) return true;
       await pause(POLL_MS);
     }
   }

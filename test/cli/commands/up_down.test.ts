@@ -128,7 +128,7 @@ describe('up --dry-run', () => {
     expect(await starts('up --dry-run --force')).toEqual([true, true, true, true]);
     expect(await starts('up --dry-run --no-start')).toEqual([false, false, false, false]);
     write(`services:\n${text}`.replaceAll('cmd: "true"', 'cmd: "exec true"'));
-    expect((await run('up --dry-run')).stdout).toContain('whole would change: cmd; would be started\n');
+    expect((await run('up --dry-run')).stdout).toContain('whole would change: cmd; starts\n');
     writeFileSync(join(at, 'ok'), '');
     await run('up');
     expect(await starts('up --dry-run')).toEqual([false, false, null, false]);
@@ -599,7 +599,11 @@ describe('down', () => {
     const ended = await run(`down ${option}`.trim(), env);
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     expect(await names()).toEqual(['shop--login--hand', 'shop--web']);
-    expect((await run('down --stack none')).stderr).toContain('Nothing of the stack shop--none is up.');
+    expect(await run('down --stack none')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('there is no stack none'),
+    });
+    expect((await run('down --stack login')).stderr).toBe('Nothing of the stack shop--login is up.\n');
     expect((await run(`down -f ${file}`)).code).toBe(0);
     expect(await names()).toEqual(['shop--login--hand']);
   });

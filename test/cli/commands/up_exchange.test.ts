@@ -134,7 +134,7 @@ describe('an automatic port gives way to the same number of another service', ()
     for (const line of lines) expect((await run(line)).code).toBe(0);
     const isRunning = how !== 'it is stopped';
     expect((await run('up --dry-run')).stdout.split('\n')).toContain(
-      `a would change: port${isRunning ? '; restarts' : ''}`,
+      `a would change: port; ${isRunning ? 'restarts' : 'starts'}`,
     );
     expect(await run('up')).toMatchObject({
       code: 0,
