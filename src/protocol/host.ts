@@ -55,7 +55,7 @@ export interface RunMetadata {
   restartTimes?: number[];
   /** Why it is being ended, if no client asked for the stop. */
   fault?: EndCause;
-  /** It has passed its ready-check. */
+  /** It has passed its ready-check, and the journal says so. */
   passed: boolean;
   /** Epoch milliseconds at which the start gives up; null: never. */
   deadline: number | null;

@@ -122,8 +122,7 @@ export class AgentState {
     this.evidence.onHook({ state: message.state, message: message.message, at: context.clock.now() });
     if (message.sessionId !== null) session.learnSoon(message.sessionId);
     this.decide();
-    const passed = this.passed();
-    if (passed) await effects.questions.note(run, passed);
+    if (this.isUp) await effects.questions.note(run);
     return this.shown();
   }
 
@@ -244,14 +243,13 @@ export class AgentState {
   }
 
   private note(run: LiveRun): void {
-    const passed = this.passed();
-    if (passed) this.options.effects.note(run, passed);
+    if (this.isUp) this.options.effects.note(run);
   }
 
-  /** Whether the run has passed its ready-check; null: it is in no phase in which the host may be told. */
-  private passed(): { passed: boolean } | null {
+  /** Whether the run is in a phase in which the host may be told of it. */
+  private get isUp(): boolean {
     const { phase } = this.options.life.snapshot().state;
-    return phase === 'checking' || phase === 'running' ? { passed: phase === 'running' } : null;
+    return phase === 'checking' || phase === 'running';
   }
 
   private publish(): void {

@@ -289,11 +289,6 @@ export class ServiceEffects {
     return Promise.race([stopped, answers.then(() => stopped)]);
   }
 
-  /** The PATH in which the shell of the service looks for programs; null: it has none. */
-  searchPath(known: StoredService | null): string | null {
-    return this.variable(known, 'PATH');
-  }
-
   /** A variable as a start of the service would have it; null: it has none. */
   variable(known: StoredService | null, variable: string): string | null {
     if (!known) return null;
@@ -313,7 +308,8 @@ export class ServiceEffects {
     if (wokeAt !== undefined) await this.appendEvent(events.wokeEvent(this.name, run, wokeAt, clock));
     const ms = Math.max(0, clock.now() - run.startedAt);
     if (session?.woke) await this.appendEvent(events.agentWokeEvent(this.name, run.id, session.id, ms));
-    this.note(run, { passed: true });
+    run.metadata.passed = true;
+    this.note(run);
   }
 
   /** Journals that the live-check of the run has failed. */
@@ -322,7 +318,7 @@ export class ServiceEffects {
   }
 
   /** Makes the host keep the run's metadata, with `changes`, for a later daemon. */
-  note(run: LiveRun, changes: Partial<RunMetadata>): void {
+  note(run: LiveRun, changes: Partial<RunMetadata> = {}): void {
     this.host.tell('note', { service: this.name, run: run.id, memo: { ...run.metadata, ...changes } });
   }
 

@@ -43,7 +43,7 @@ export async function explain(
     startFollows,
     watching: files.state,
     lastLines,
-    path: effects.searchPath(stored),
+    path: effects.variable(stored, 'PATH'),
     droppedBytes,
     now: context.clock.now(),
   });

@@ -126,26 +126,25 @@ export class FileWatch {
   private beforeRestart(): void {
     const { state } = this.options.life.snapshot();
     const isUp = state.phase === 'checking' || state.phase === 'running';
-    if (isUp && this.relaunching?.id !== state.run.id)
-      this.keep(state.run, { passed: state.phase === 'running' });
+    if (isUp && this.relaunching?.id !== state.run.id) this.keep(state.run);
   }
 
   /** As `beforeRestart`, for a client's restart, which also follows a stop or a sleep that is under way. */
   beforeClientsRestart(): void {
     const { state } = this.options.life.snapshot();
     this.isReleased = false;
-    if (state.phase === 'stopping') this.keep(state.run, {});
+    if (state.phase === 'stopping') this.keep(state.run);
     else this.beforeRestart();
   }
 
-  private keep(run: LiveRun, changes: Partial<RunMetadata>): void {
+  private keep(run: LiveRun, changes: Partial<RunMetadata> = {}): void {
     this.relaunching = run;
     this.noteRelaunch(run, true, changes);
   }
 
-  /** Later notes about the run repeat it. */
+  /** In place, so that later notes about the run repeat it, also the one that it is ready. */
   private noteRelaunch(run: LiveRun, relaunch: boolean, changes: Partial<RunMetadata> = {}): void {
-    run.metadata = { ...run.metadata, relaunch };
+    run.metadata.relaunch = relaunch;
     this.options.effects.note(run, changes);
   }
 
@@ -196,7 +195,10 @@ export class FileWatch {
     this.isReleased = true;
     this.cancelRetry();
     const run = liveRun(this.options.life.snapshot().state);
-    if (run?.metadata.relaunch) this.noteRelaunch(run, false);
+    if (run?.metadata.relaunch || run?.metadata.cascade) {
+      run.metadata.cascade = false;
+      this.noteRelaunch(run, false);
+    }
     this.askWatcher();
   }
 
@@ -286,7 +288,7 @@ export class FileWatch {
       case 'checking':
       case 'running':
         this.isDue = this.owesRestart = false;
-        this.answer(state.run, spec, state.phase === 'running');
+        this.answer(state.run, spec);
         return;
       case 'idle':
       case 'waiting':
@@ -308,19 +310,15 @@ export class FileWatch {
   }
 
   /** Restarts the run, or sends it the signal. The host keeps that the change has been handled. */
-  private answer(
-    run: LiveRun,
-    { action, cascade }: Pick<WatchSpec, 'action' | 'cascade'>,
-    passed: boolean,
-  ): void {
+  private answer(run: LiveRun, { action, cascade }: Pick<WatchSpec, 'action' | 'cascade'>): void {
     const { context, effects, restart } = this.options;
     const changedAt = context.clock.now();
     if (action !== 'restart') {
-      effects.note(run, { passed, changedAt });
+      effects.note(run, { changedAt });
       signalGroup(run, action);
       return;
     }
-    this.keep(run, { passed, changedAt });
+    this.keep(run, { changedAt });
     this.owesCascade = cascade;
     this.inBackground(restart());
   }
@@ -336,9 +334,8 @@ export class FileWatch {
   cascadeKnown(): null {
     const { state } = this.options.life.snapshot();
     if (state.phase === 'running' && state.run.metadata.cascade) {
-      // In place, because the note of its passed check may follow.
       state.run.metadata.cascade = false;
-      this.options.effects.note(state.run, { passed: true });
+      this.options.effects.note(state.run);
     }
     return null;
   }

@@ -1,5 +1,5 @@
 // The requests of a service to the process host about its run.
-import type { ExecReport, HostProtocol, LedgerRun, Notice, RunMetadata } from '../../protocol/host.ts';
+import type { ExecReport, HostProtocol, LedgerRun, Notice } from '../../protocol/host.ts';
 import { type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import type { LiveRun } from './run.ts';
@@ -28,10 +28,9 @@ export class HostQuestions {
   }
 
   /** Like `ServiceEffects.note`. Resolves when the host has it, whatever happens to this daemon. */
-  async note({ id, metadata }: LiveRun, changes: Partial<RunMetadata>): Promise<void> {
-    const memo = { ...metadata, ...changes };
+  async note({ id, metadata }: LiveRun): Promise<void> {
     const deadlineMs = SERVICE.hostAskTimeoutMs;
-    await this.host.ask('note', { service: this.name, run: id, memo }, { deadlineMs });
+    await this.host.ask('note', { service: this.name, run: id, memo: metadata }, { deadlineMs });
   }
 
   /** Sends a signal to the process group of a run. */

@@ -368,7 +368,7 @@ export class ServiceLifecycle {
     how.stop?.asked.resolve(how.stop.answer);
     if (recorded.completed) run.ready.resolve(completedReply(name, recorded.completed.ms));
     if (run.ready.settled) return;
-    const known = { env: this.stored?.spec.env ?? [], path: effects.searchPath(this.stored) };
+    const known = { env: this.stored?.spec.env ?? [], path: effects.variable(this.stored, 'PATH') };
     const facts = { ...known, lastLines: await lastLines(run.id), now: context.clock.now() };
     run.ready.reject(await startFailure(name, state, facts));
   }

@@ -139,18 +139,18 @@ const halt: Cell<'checking' | 'running', 'stop'> = ({ life }, { run }, graceMs) 
   life.halt(run, graceMs, null).promise;
 const endFaulty: Cell<'checking' | 'running', 'faulty'> = (
   { effects, life },
-  { phase, run },
+  { run },
   { run: id, graceMs, ...fault },
 ) => {
   if (run.id !== id) return;
   // The host keeps the reason, so that a later daemon does not take this stop for a client's.
-  effects.note(run, { passed: phase === 'running', fault: fault.cause });
+  effects.note(run, { fault: fault.cause });
   life.halt(run, graceMs, null, fault);
 };
 const skipFault = (): void => {};
 /** A client's stop joins one under way, and cancels the restart after it. */
 const joinStop: Cell<'stopping', 'stop'> = ({ effects }, state) => {
-  if (state.fault) effects.note(state.run, {});
+  if (state.fault) effects.note(state.run);
   state.fault = null;
   if (state.run.byPolicy) state.late = null;
   return state.stop.promise;

@@ -2,104 +2,12 @@
 // test/adapters/watched_tree.test.ts has the real one, and test/e2e/watch.test.ts all of it together.
 import { describe, expect, it } from 'vitest';
 import { fail } from '../../../src/protocol/errors.ts';
-import type { GroupsProtocol } from '../../../src/protocol/groups.ts';
-import type { WatchSpec } from '../../../src/protocol/service.ts';
-import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
-import type { WatchedServiceProtocol, WatcherProtocol } from '../../../src/protocol/watcher.ts';
+import type { WatchedServiceProtocol } from '../../../src/protocol/watcher.ts';
 import { must } from '../../kit/must.ts';
-import { BOOTED_AT, MEMO, type Plan, quiet, type Supervised, supervise } from '../../kit/service.ts';
-
-const WATCH: WatchSpec = {
-  paths: ['src'],
-  ignore: ['*.log'],
-  debounceMs: 300,
-  action: 'restart',
-  cascade: false,
-};
+import { BOOTED_AT, MEMO, quiet } from '../../kit/service.ts';
+import { start, WATCH, watching } from '../../kit/watching_service.ts';
 
 const RUN = '0123456789abcdef';
-
-interface Setting {
-  world: Supervised;
-  /** The messages to the watcher: what is watched since when, or null for the end. */
-  asked: (number | null)[];
-  /** Where it is watched. */
-  folders: string[];
-  cascades: string[];
-  threads: string[];
-  change(...paths: string[]): Promise<void>;
-}
-
-async function watching(plan: Plan & { watch?: Partial<WatchSpec> } = {}): Promise<Setting> {
-  const world = await supervise({ ...plan, spec: { watch: { ...WATCH, ...plan.watch }, ...plan.spec } });
-  const asked: Setting['asked'] = [];
-  const folders: string[] = [];
-  const cascades: string[] = [];
-  const threads: string[] = [];
-  await world.services.stand<WatcherProtocol>('watcher', {
-    watch: ({ cwd, since }) => {
-      folders.push(cwd);
-      asked.push(since);
-      return null;
-    },
-    unwatch: () => {
-      asked.push(null);
-      return null;
-    },
-  });
-  await world.services.stand<ThreadsProtocol>('threads', {
-    ensure: ({ address }) => {
-      threads.push(address);
-      return null;
-    },
-  });
-  await world.services.stand<GroupsProtocol>('groups', {
-    restartDependants: ({ name }) => {
-      cascades.push(name);
-      return null;
-    },
-  });
-  await world.begin();
-  const ref = world.services.ref<WatchedServiceProtocol>('service:web');
-  const change = async (...paths: string[]): Promise<void> => {
-    await ref.ask('filesChanged', { paths });
-    await quiet();
-  };
-  return { world, asked, folders, cascades, threads, change };
-}
-
-const start = async ({ clock, ref }: Supervised): Promise<void> => {
-  const started = ref.ask('start', { timeoutMs: null, wait: true });
-  await quiet();
-  await clock.advance(50);
-  await started;
-  await quiet();
-};
-
-const NEVER_READY = { ready: 'http://localhost:3000/', startTimeout: 1_000 };
-
-const stopBy =
-  (who: 'client' | 'shutdown') =>
-  async ({ ref }: Supervised): Promise<unknown> =>
-    ref.ask('stop', { graceMs: null, last: who === 'shutdown' });
-
-const exitAndStopBy =
-  (who: 'client' | 'shutdown') =>
-  async (world: Supervised): Promise<unknown> => {
-    world.host.exit(0);
-    await quiet();
-    return stopBy(who)(world);
-  };
-
-async function stopLate(world: Supervised): Promise<void> {
-  world.host.stopMs = 500;
-  await world.advance(1_000);
-  expect(world.state().status).toBe('stopping');
-  const stopped = world.ref.ask('stop', { graceMs: null });
-  await quiet();
-  await world.advance(500);
-  await stopped;
-}
 
 describe('a service that watches files', () => {
   it('watches nothing while it is stopped, and everything from its start to its stop', async () => {
@@ -212,42 +120,6 @@ describe('a service that watches files', () => {
     await quiet();
     expect(cascades).toEqual(['web']);
   });
-
-  it('is told by the next daemon what changed without one', async () => {
-    const adopted = await watching({ row: {} });
-    await quiet();
-    expect(adopted.asked).toEqual([adopted.world.host.row?.startedAt]);
-  });
-
-  it.each([
-    ['it has crashed', {}, ({ host }: Supervised) => host.exit(1), true],
-    ['it has exited', {}, ({ host }: Supervised) => host.exit(0), true],
-    ['it was not ready in time', { spec: NEVER_READY }, ({ advance }: Supervised) => advance(1_000), true],
-    ['a client has stopped it when it was not ready in time', { spec: NEVER_READY }, stopLate, false],
-    ['a client has stopped it', {}, stopBy('client'), false],
-    ['it has exited, and a client has stopped it', {}, exitAndStopBy('client'), false],
-    ['it has exited, and its daemon has shut down', {}, exitAndStopBy('shutdown'), true],
-    ['its daemon has shut down', {}, stopBy('shutdown'), false],
-  ] as const)(
-    '%s: under the next daemon a change starts it, unless a client has stopped it',
-    async (_when, plan, end, isWatched) => {
-      const { world } = await watching(plan);
-      const started = world.ref.ask('start', { timeoutMs: null, wait: true });
-      const ended = started.catch(() => null);
-      await quiet();
-      if (!('spec' in plan)) await world.advance(50);
-      await end(world);
-      await quiet();
-      await ended;
-      const kept = must(world.kept());
-      const next = await watching({ end: kept });
-      await quiet();
-      expect(next.asked).toEqual(isWatched ? [kept.at] : []);
-      await next.change('src/a.ts');
-      await next.world.advance(50);
-      expect(next.world.state().status).toBe(isWatched ? 'running' : 'stopped');
-    },
-  );
 
   it('is restarted once by the next daemon if the first was killed during the restart', async () => {
     // Before the stop was asked for, in the middle of it, and after the process had ended.
