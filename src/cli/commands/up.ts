@@ -76,13 +76,15 @@ interface BringUpOptions {
   start: boolean;
   /** Run tasks again that have completed and have not changed. */
   force: boolean;
+  /** The services that this `up` has removed. */
+  removed: readonly string[];
 }
 
 /** Starts or restarts one service as its registration requires. */
 async function bringUp(
   client: Client,
   { detail, change, mustRestart, hasOldEnvironment }: RegistrationResult,
-  { timeout, wait, start, force }: BringUpOptions,
+  { timeout, wait, start, force }: Omit<BringUpOptions, 'removed'>,
   onWaiting: (about: string) => void,
 ): Promise<BatchResult> {
   const { name, url } = detail;
@@ -162,6 +164,10 @@ async function bringUpAll(
 ): Promise<number | undefined> {
   const progress = createProgress(context.out);
   const report = batchReporter(context, progress, scope);
+  // People have read a note about each.
+  if (context.out.isData)
+    for (const name of options.removed)
+      report.done(name, { record: { name, change: 'removed', removed: true }, text: '' });
   const unchecked = new UncheckedStarts(client);
   const open = new Set<string>();
   let changes = 0;
@@ -315,12 +321,12 @@ async function applyProject(
   await takeOverRenamed(context, client, plan, registered);
   const specs = await registerAll(client, plan, registered);
   await markForNewUrls(context, client, plan, specs, registered);
-  await removeStale(context, client, plan, registered);
+  const removed = await removeStale(context, client, plan, registered);
   await registerHooks(client, project, plan.stack, registered);
   if (start) await runCreateHook(context, client, project, plan.stack);
   if (start) await freeTakenPorts(client, plan, specs);
   if (plan.services.length === 0) context.out.note(`${project.file} has no services.`);
-  const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start, force });
+  const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start, force, removed });
   noteOldEnvironment(context, plan, specs);
   return { plan, exitCode };
 }

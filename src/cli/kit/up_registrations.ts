@@ -217,10 +217,12 @@ export async function removeStale(
   client: Client,
   plan: UpPlan,
   registered: ReadonlyMap<string, ServiceDetail>,
-): Promise<void> {
-  for (const { name } of staleServices(plan, registered)) {
+): Promise<string[]> {
+  const stale = staleServices(plan, registered).map(({ name }) => name);
+  for (const name of stale) {
     await unlessRemoved(client.remove(name));
     const label = plan.scope.label(name);
     context.out.note(`${label} is no longer in ${plan.project.file}: stopped and removed`);
   }
+  return stale;
 }

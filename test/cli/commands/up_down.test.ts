@@ -356,6 +356,11 @@ describe('up', () => {
     const ran = await run('up');
     expect(ran.stderr).toContain(`old is no longer in ${file}: stopped and removed\n`);
     expect(Object.keys(await pids())).toEqual(['web']);
+    write(`services:\n${service('db')}`);
+    expect(JSON.parse((await run('up --json')).stdout)).toEqual([
+      { name: 'app--web', change: 'removed', removed: true },
+      expect.objectContaining({ name: 'app--db', change: 'registered' }),
+    ]);
   });
 
   it('starts the named services and their dependencies', async () => {
