@@ -8,26 +8,33 @@ import type { GlobalOptions } from '../kit/context.ts';
 import { commandWords, GLOBAL_OPTIONS } from '../kit/global_options.ts';
 import { workloadName } from '../kit/k8s_lookup.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
-import { stackScope } from '../kit/stack_scope.ts';
+import { type StackChoice, stackScope } from '../kit/stack_scope.ts';
 
 type Candidate = [word: string, about: string];
 
 /** After this time the command prints no completions, because late ones would block the shell. */
 const DEADLINE_MS = 400;
 
-/** The names of services that fit; short names for services of this folder's stack. */
-async function serviceCandidates(client: Client, fits: (alive: boolean) => boolean): Promise<Candidate[]> {
-  const [all, { label }] = await Promise.all([client.services(), stackScope(client, {})]);
+/** The names of the services that fit, as the command takes them with the stack of `choice`. */
+async function serviceCandidates(
+  client: Client,
+  choice: StackChoice,
+  fits: (alive: boolean) => boolean,
+): Promise<Candidate[]> {
+  const [all, { label, has }] = await Promise.all([client.services(), stackScope(client, choice)]);
   return all
-    .filter(({ pid }) => fits(pid !== undefined))
+    .filter((service) => has(service) && fits(service.pid !== undefined))
     .map(({ name, status, url }) => [label(name), `${status} ${url}`]);
 }
 
 /** Lists the names of each kind. */
-const NAME_SOURCES: Record<Extract<CompletionSource, string>, (client: Client) => Promise<Candidate[]>> = {
-  service: (client) => serviceCandidates(client, () => true),
-  running: (client) => serviceCandidates(client, (alive) => alive),
-  stopped: (client) => serviceCandidates(client, (alive) => !alive),
+const NAME_SOURCES: Record<
+  Extract<CompletionSource, string>,
+  (client: Client, choice: StackChoice) => Promise<Candidate[]>
+> = {
+  service: (client, choice) => serviceCandidates(client, choice, () => true),
+  running: (client, choice) => serviceCandidates(client, choice, (alive) => alive),
+  stopped: (client, choice) => serviceCandidates(client, choice, (alive) => !alive),
   group: async (client) => {
     const [all, { label }] = await Promise.all([client.groups(), stackScope(client, {})]);
     return all.map(({ name, running, services }) => [label(name), `${running} of ${services} running`]);
@@ -48,15 +55,23 @@ const NAME_SOURCES: Record<Extract<CompletionSource, string>, (client: Client) =
   file: async () => [[':file', '']],
 };
 
+/** The stack that the words of the command line choose. */
+function stackChoiceOf(words: readonly string[]): StackChoice {
+  const after = (flag: string) => (words.includes(flag) ? words[words.indexOf(flag) + 1] : undefined);
+  const all = words.includes('-A') || words.includes('--all');
+  return { stack: after('--stack'), project: after('--project'), all };
+}
+
 async function candidatesFor(
   completes: CompletionSource | undefined,
   globals: GlobalOptions,
+  before: readonly string[],
 ): Promise<Candidate[]> {
   if (completes === undefined) return [];
   if (typeof completes !== 'string') return completes.map((word): Candidate => [word, '']);
   try {
     const { client } = await findLocalDaemon({ ...globals, deadlineMs: DEADLINE_MS });
-    return await NAME_SOURCES[completes](client);
+    return await NAME_SOURCES[completes](client, stackChoiceOf(before));
   } catch {
     // Without a daemon there are no names. A message would end up in the user's command line.
     return [];
@@ -139,7 +154,7 @@ export async function completionsOf(
   const called = await loadCommand(table, named);
   const options = knownOptions(called?.command);
   const previous = options.find(({ flags, takesValue }) => takesValue && flags.includes(before.at(-1) ?? ''));
-  if (previous) return (await candidatesFor(previous.completes, globals)).filter(begins);
+  if (previous) return (await candidatesFor(previous.completes, globals, before)).filter(begins);
   if (current.startsWith('-')) {
     return options
       .flatMap(({ flags, about }) =>
@@ -155,7 +170,7 @@ export async function completionsOf(
   const takes = command.args ?? [];
   const last = takes.at(-1);
   const argument = takes[at] ?? (last?.syntax.includes('...') ? last : undefined);
-  const values = await candidatesFor(argument?.completes, globals);
+  const values = await candidatesFor(argument?.completes, globals, before);
   const isNew = ([word]: Candidate): boolean => !before.includes(word);
   return [...members, ...values].filter((candidate) => begins(candidate) && isNew(candidate));
 }

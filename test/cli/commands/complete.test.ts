@@ -55,6 +55,25 @@ describe('shell completion', () => {
     expect(await offered('berth url web ', state)).toEqual([]);
   });
 
+  it('offers the services of the stack, of another with --stack, and all with -A', async () => {
+    const service = (stack: string, name: string) => ({
+      ...SERVICES[0],
+      name: `${stack}--${name}`,
+      stack,
+      service: name,
+    });
+    const { port } = await serve((asked, response) => {
+      const stack = (name: string, path: string) => ({ name, project: name, path, named: false });
+      const stacks = [stack('shop', process.cwd()), stack('blog', '/nowhere')];
+      if (asked.path === '/v1/stacks') json(response, 200, { stacks });
+      else json(response, 200, { services: [service('shop', 'web'), service('blog', 'db')] });
+    });
+    const state = stateOf(port);
+    expect(await offered('berth logs ', state)).toEqual(['web']);
+    expect(await offered('berth logs --stack blog ', state)).toEqual(['db']);
+    expect(await offered('berth logs -A ', state)).toEqual(['shop--web', 'blog--db']);
+  });
+
   it('offers options, and values of options', async () => {
     const state = stateOf((await fake()).port);
     expect(await offered('berth start --t', state)).toEqual(['--timeout']);
