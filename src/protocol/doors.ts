@@ -40,4 +40,6 @@ export interface StoredDoor {
   asleepAfter?: string | null;
   /** Identifies a sleep that has ended no run and whose event may be missing from the journal. */
   untold?: string;
+  /** Its processes are not put to sleep when idle, until it is stopped or put to sleep. */
+  awake?: true;
 }

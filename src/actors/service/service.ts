@@ -148,7 +148,7 @@ class SupervisedService implements SupervisedParts {
     this.session.asked(wake, force);
     const { end, state } = this.life.snapshot();
     this.effects.slot ??= liveRun(state)?.metadata.task?.slot ?? end?.slot ?? null;
-    this.door.asked(awake);
+    if (!wake && !autostart) this.door.asked(awake);
     const begin = (): Promise<StartReply> => {
       if (wake) this.door.waking();
       return message.ifChanged ? this.tasks.ifChanged(message) : this.machine.start(message);

@@ -1,6 +1,5 @@
 // The door of one service, and its sleep: docs/reference.md "Sleep of services". The door itself, which
 // carries the bytes, runs on a thread of its own; this part decides what it does.
-import type { StoreTable } from '../../adapters/storage/store_tables.ts';
 import type { DoorSettings, StoredDoor } from '../../protocol/doors.ts';
 import { fail } from '../../protocol/errors.ts';
 import { newRunId } from '../../protocol/names.ts';
@@ -10,32 +9,16 @@ import {
   type ServiceSpec,
   type ServiceState,
   type SleepReply,
-  type StopReply,
   type StoredService,
 } from '../../protocol/service.ts';
-import { type Context, isFailure, tolerateFailure } from '../../runtime/actor.ts';
+import { isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { DOOR } from '../../settings/limits.ts';
 import { doorSettings, isOnDoorPort } from './door_settings.ts';
 import type { ServiceEffects } from './effects.ts';
-import type { Known } from './reconcile.ts';
 import { behindDoor, type Run } from './run.ts';
 import { type Slept, sleptEvent } from './run_events.ts';
+import type { ServiceDoorOptions } from './service_door_options.ts';
 import { isResting, type LifecycleState, liveRun, serviceStateOf } from './state.ts';
-
-export interface ServiceDoorOptions {
-  context: Context;
-  name: string;
-  effects: ServiceEffects;
-  table: StoreTable<StoredDoor>;
-  /** The ports that services behind a door get. */
-  ports: readonly [from: number, to: number];
-  /** What is known of the service. */
-  known: () => Known;
-  /** Ends the process and cancels any restart. */
-  stop: () => Promise<StopReply>;
-  /** The row in the views must be sent again. */
-  onChanged: () => void;
-}
 
 export class ServiceDoor {
   private readonly options: ServiceDoorOptions;
@@ -43,8 +26,8 @@ export class ServiceDoor {
   private row: StoredDoor | null;
   /** The last settings sent to the door, as JSON; empty: they must be sent again. */
   private told = '';
-  /** The next process must stay awake, because a person started it that way. */
-  private keepsAwake = false;
+  /** Its processes stay awake, because a client started it that way. */
+  private keepsAwake: boolean;
   private isThreadUp = false;
   /** `row` was decided by this daemon, or stored by the one before. */
   private isKnown: boolean;
@@ -66,6 +49,7 @@ export class ServiceDoor {
     this.options = options;
     this.row = options.table.get(options.name) ?? null;
     this.isKnown = this.row !== null;
+    this.keepsAwake = this.row?.awake === true;
   }
 
   /** Whether its port accepts connections, with or without a process. */
@@ -91,9 +75,10 @@ export class ServiceDoor {
     return { ...row, status, isDoorOpen: this.isOpen };
   }
 
-  /** A client requests a start. `awake`: the process it starts is not put to sleep when idle. */
+  /** A client requests a start. `awake`: the service is not put to sleep when idle. */
   asked(awake: boolean): void {
-    if (!liveRun(this.options.known().state)) this.keepsAwake = awake;
+    const { phase } = this.options.known().state;
+    if (phase === 'idle' || phase === 'waiting' || phase === 'ended') this.keepsAwake = awake;
   }
 
   private isAsleep(state: LifecycleState, end: LastEnd | null): boolean {
@@ -107,8 +92,11 @@ export class ServiceDoor {
     const run = liveRun(state);
     const isBehindDoor = run?.metadata.doorPort !== undefined;
     if (this.row && stored && !doorRule(stored.spec) && !isBehindDoor) this.inBackground(this.forget());
-    // A run of an earlier daemon that was killed before it had stored the door.
-    if (!this.isKnown && isBehindDoor && state.phase === 'running') this.inBackground(this.note({}));
+    // A run of an earlier daemon that could not store the door.
+    if (!this.isKnown && isBehindDoor && state.phase === 'running') {
+      this.keepsAwake = run.metadata.awake === true;
+      this.inBackground(this.note({}));
+    }
     this.followWake(state);
     const settings = this.settings();
     const text = JSON.stringify(settings);
@@ -138,7 +126,8 @@ export class ServiceDoor {
       if (!wasOpen) this.row = null;
       throw error;
     }
-    if (!wasOpen) this.inBackground(this.note(this.row));
+    // Before the process exists, so that a later daemon knows.
+    if (!wasOpen || (this.row.awake === true) !== this.keepsAwake) await this.note(this.row);
     this.innerPort = await this.options.effects.leaseInnerPort(this.options.ports, this.innerPort);
     run.metadata = behindDoor(run.metadata, this.innerPort, this.keepsAwake);
   }
@@ -230,6 +219,7 @@ export class ServiceDoor {
   async forget(): Promise<void> {
     const { name, table, onChanged } = this.options;
     this.isKnown = true;
+    this.keepsAwake = false;
     if (!this.row) return;
     this.row = null;
     this.isKnocked = false;
@@ -243,7 +233,9 @@ export class ServiceDoor {
    */
   async suspend(): Promise<void> {
     const run = liveRun(this.options.known().state);
-    if (this.row && run) await this.note({ asleepAfter: run.id });
+    if (!this.row || !run) return;
+    this.keepsAwake = false;
+    await this.note({ asleepAfter: run.id });
   }
 
   /** Resolves when a door that is closing has closed. */
@@ -251,9 +243,8 @@ export class ServiceDoor {
     await tolerateFailure(this.closing, () => null);
   }
 
-  /** Releases the port of `run`. A restart keeps its process awake, also under a later daemon. */
-  ended({ metadata }: Run): void {
-    if (metadata.awake) this.keepsAwake = true;
+  /** Releases the port that the process had. */
+  release(): void {
     if (this.innerPort !== null) this.options.effects.releaseInnerPort();
     this.innerPort = null;
   }
@@ -283,6 +274,7 @@ export class ServiceDoor {
       this.follow();
       throw error;
     }
+    this.keepsAwake = false;
     if ('run' in state || state.phase === 'waiting') await stop();
     if (isOnPort) await this.openOrRefuse(null);
     await this.tellSleep();
@@ -388,10 +380,10 @@ export class ServiceDoor {
   }
 
   /** Stores the row as soon as there is disk space. Without space, a later daemon will not know it. */
-  private async note(row: StoredDoor): Promise<void> {
-    this.row = row;
+  private async note({ awake: _, ...row }: StoredDoor): Promise<void> {
+    this.row = this.keepsAwake ? { ...row, awake: true } : row;
     this.isKnown = true;
-    await tolerateFailure(this.options.table.put(this.options.name, row), () => undefined);
+    await tolerateFailure(this.options.table.put(this.options.name, this.row), () => undefined);
   }
 
   private inBackground(work: Promise<unknown>): void {

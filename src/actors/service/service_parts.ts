@@ -108,7 +108,7 @@ export function createLife(parts: SupervisedParts, config: ServiceConfig): Servi
     onEnded: (run, { exitCode, signal }) => {
       effects.untrack(run);
       parts.files.onEnded(run);
-      door.ended(run);
+      door.release();
       terminal.onRunEnded(run.id, { exitCode, signal });
     },
   });

@@ -180,3 +180,45 @@ it('an agent that a client restarts while it falls asleep is started, also by th
   for (const { host } of [world, next])
     expect(host.spawns.map(({ cmd }) => cmd)).toEqual(['claude --resume "conversation-1"']);
 });
+
+describe('a service that was started to stay awake', () => {
+  const restart = ({ ref }: Supervised) => ref.ask('restart', { timeoutMs: null, graceMs: null });
+  const startBy =
+    (by: 'client' | 'wake' | 'autostart') =>
+    ({ ref }: Supervised) =>
+      ref.ask('start', { timeoutMs: null, wait: true, [by]: true });
+  const crash = async ({ host }: Supervised): Promise<void> => host.exit(1);
+  const byPolicy = ({ advance }: Supervised): Promise<void> => advance(1_000);
+  const stopBy = (last: boolean) => (world: Supervised) => world.ref.ask('stop', { graceMs: null, last });
+  const sleep = ({ ref }: Supervised) => ref.ask('sleep', {});
+
+  it.each([
+    ['does after a crash that its restart policy follows', 'on-failure', crash, byPolicy, true],
+    ['does after a crash, when a connection wakes it', 'no', crash, startBy('wake'), true],
+    ['does after a crash, when it starts with the daemon', 'no', crash, startBy('autostart'), true],
+    ['does after a crash, when a client restarts it', 'no', crash, restart, true],
+    ['does not after a crash, when a client starts it', 'no', crash, startBy('client'), false],
+    ['does not after a stop', 'no', stopBy(false), restart, false],
+    ['does not after a sleep', 'no', sleep, restart, false],
+    ['does not after the shutdown of its daemon', 'no', stopBy(true), startBy('wake'), false],
+  ] as const)('%s, under the next daemon too', async (_what, policy, end, again, isAwake) => {
+    const plan = { spec: { ...SLEEPY, restart: policy } };
+    const world = await begun(plan);
+    world.host.stopMs = 0;
+    const started = world.ref.ask('start', { timeoutMs: null, wait: true, awake: true });
+    await world.advance(50);
+    await started;
+    expect(world.host.spawns.at(-1)?.memo.awake).toBe(true);
+    await end(world);
+    await quiet();
+    const next = await begun({ ...plan, store: world.store.copy() });
+    for (const of of end === sleep || end === crash ? [world, next] : [next]) {
+      const known = of.host.spawns.length;
+      const done = again(of);
+      await of.advance(50);
+      await done;
+      expect(of.host.spawns).toHaveLength(known + 1);
+      expect(of.host.spawns.at(-1)?.memo.awake).toBe(isAwake ? true : undefined);
+    }
+  });
+});
