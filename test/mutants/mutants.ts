@@ -51,6 +51,7 @@ const CHANGES = ['sleep_wake', 'refused_changes', 'undone_sleep', 'shared_worklo
 );
 const CLUSTER_CALLS = ['test/actors/clusters'];
 const WATCH = ['test/adapters/kube/list_watch.test.ts'];
+const WATCHED_FILES = ['test/e2e/watch.test.ts'];
 const FLOODS = ['test/front/server/floods.test.ts'];
 const GUARD = ['test/front/api/guard.test.ts', 'test/front/api/access.test.ts'];
 const EVENT_STREAMS = ['test/front/streams/event_hub.test.ts', 'test/front/streams/event_streams.test.ts'];
@@ -268,8 +269,24 @@ export const MUTANTS: readonly Mutant[] = [
       'reboot-restart',
       'a restart follows a reboot',
       'src/actors/service/restart_policy.ts',
-      'const next = isReboot || !isUnasked ? null',
-      'const next = !isUnasked ? null',
+      'const next = isReboot || !isFollowed ? null',
+      'const next = !isFollowed ? null',
+      SERVICE,
+    ],
+    [
+      'cascade-forgotten',
+      'a later daemon does not learn what a restart owes to its dependents',
+      'src/actors/service/file_watch.ts',
+      'if (isUp && state.run.metadata.cascade) this.owesCascade = true;',
+      '',
+      WATCHED_FILES,
+    ],
+    [
+      'awake-forgotten',
+      'a later daemon does not learn that a service stays awake',
+      'src/actors/service/service_door.ts',
+      'this.keepsAwake = this.row?.awake === true;',
+      'this.keepsAwake = false;',
       SERVICE,
     ],
     [
