@@ -1,11 +1,12 @@
 // Runs the built command line as users do: as a process, with pipes or in a real terminal.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, vi } from 'vitest';
 import { BIN } from '../kit/built_program.ts';
 import { type Daemon, type DaemonOptions, startDaemon, stopDaemon } from '../kit/daemon.ts';
+import { removeFolder } from '../kit/remove_folder.ts';
 
 // Every call is a separate process, and a test makes a dozen: slowness on a busy machine is no failure.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -38,7 +39,7 @@ afterEach(async () => {
   // A call of a failed test: one that follows would wait for ever for its daemon to come back.
   for (const call of calls) call.kill('SIGKILL');
   for (const daemon of daemons.splice(0)) if (daemon.process.exitCode === null) await stopDaemon(daemon);
-  for (const one of folders.splice(0)) rmSync(one, { recursive: true, force: true, maxRetries: 20 });
+  for (const one of folders.splice(0)) await removeFolder(one);
 });
 
 /** An environment that hides this machine's user: no settings, no daemon, no colour. */

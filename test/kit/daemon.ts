@@ -1,6 +1,6 @@
 // Starts the real daemon, as built, on a state directory of its own, and talks to it over real sockets.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import { BIN } from './built_program.ts';
 import { SERVICE_PORTS } from './free_ports.ts';
 import { type Answer, send } from './http_request.ts';
 import { must } from './must.ts';
+import { removeFolder } from './remove_folder.ts';
 
 export { eventually } from './eventually.ts';
 
@@ -237,7 +238,7 @@ afterEach(async () => {
     if (existsSync(stateDir)) await stopDaemon(await startDaemon({ stateDir }));
     untidy.delete(stateDir);
   }
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  for (const folder of folders.splice(0)) await removeFolder(folder);
 });
 
 /** The pid of the process host of a state directory: the process whose command line names that directory. */

@@ -1,5 +1,5 @@
 // Starts the process host as a real process, and talks to it as a thread of the daemon does.
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll } from 'vitest';
@@ -20,6 +20,7 @@ import { actor, type Protocol, type Ref } from '../../src/runtime/actor.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
 import { bundle } from './bundle.ts';
 import { eventually } from './eventually.ts';
+import { removeFolder } from './remove_folder.ts';
 import { untypedNode } from './untyped_node.ts';
 
 export { eventually };
@@ -46,7 +47,7 @@ export function newState(): string {
   const stateDir = join(folder, 'state');
   after(async () => {
     await endAll(stateDir);
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    await removeFolder(folder);
   });
   return stateDir;
 }
