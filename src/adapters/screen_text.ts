@@ -70,6 +70,7 @@ export interface LinesShown {
   ansi: boolean;
 }
 
+/** What a terminal has in these lines, without trailing blanks. */
 export function screenLines({ buffer }: Terminal, { first, count, cols, ansi }: LinesShown): string[] {
   return Array.from({ length: count }, (_, row) => {
     const line = buffer.active.getLine(first + row);

@@ -56,7 +56,11 @@ export class ObservedScreen {
     this.isClosed = true;
     clearTimeout(this.timer);
     stdout().off('drain', this.onDrain);
-    void this.terminal.then((terminal) => terminal.close());
+    this.terminal.then(
+      (terminal) => terminal.close(),
+      // It was never there, which the output that was shown has reported.
+      () => undefined,
+    );
   }
 
   private take(step: (terminal: TerminalScreen) => void | Promise<void>): Promise<void> {
