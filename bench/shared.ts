@@ -37,8 +37,6 @@ const CHANGES = 8_000;
 const WARM_UP = 2_000;
 const FAILOVER_TURNS = 5;
 const ROWS_TURNS = 3;
-/** Asking four servers every 2 ms takes most of a processor from the one that reads the rows. */
-const ROWS_POLL_MS = 20;
 const CHANGE_TURNS = 3;
 
 /** Holds an advisory lock of Postgres until SIGTERM: the simplest possible lease in a database. */
@@ -76,17 +74,12 @@ async function lockPasses(url: string, signal: NodeJS.Signals): Promise<number> 
  * Milliseconds from a signal to the server that holds the clusters until another server holds them. A new
  * server replaces the one that ended.
  */
-async function passOn(
-  team: ServerTeam,
-  servers: CloudServer[],
-  signal: NodeJS.Signals,
-  pollMs?: number,
-): Promise<number> {
+async function passOn(team: ServerTeam, servers: CloudServer[], signal: NodeJS.Signals): Promise<number> {
   const holder = await holderOf(servers);
   const others = servers.filter((server) => server !== holder);
   const began = performance.now();
   holder.signal(signal);
-  await holderOf(others, pollMs);
+  await holderOf(others);
   const took = performance.now() - began;
   await holder.ended;
   servers.splice(0, servers.length, ...others, await startServer(team));
@@ -142,7 +135,7 @@ async function readRows(url: string): Promise<number> {
 const loadRow = (team: ServerTeam, servers: CloudServer[]): Promise<Row> =>
   cost('SIGTERM to held, 100,000 rows', 'ms', {
     floor: () => readRows(team.url),
-    subject: () => passOn(team, servers, 'SIGTERM', ROWS_POLL_MS),
+    subject: () => passOn(team, servers, 'SIGTERM'),
     turns: ROWS_TURNS,
   });
 

@@ -106,12 +106,9 @@ export async function startServer({ url, keyFile, folder }: ServerTeam): Promise
 }
 
 /** Waits until one of `servers` holds the clusters, and returns it. */
-export async function holderOf(
-  servers: readonly CloudServer[],
-  pollMs: number = POLL_MS,
-): Promise<CloudServer> {
+export async function holderOf(servers: readonly CloudServer[]): Promise<CloudServer> {
   for (;;) {
     for (const server of servers) if (await server.holds()) return server;
-    await pause(pollMs);
+    await pause(POLL_MS);
   }
 }

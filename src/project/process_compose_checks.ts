@@ -69,7 +69,6 @@ export function readyOf(
     for (const key of given) notes.push(`${name}: ${key} is left out, as ${taskReason}`);
     return undefined;
   }
-
   const line = scalarText(nodeAt(value, 'ready_log_line')) || undefined;
   const check = checkOf(nodeAt(value, 'readiness_probe'), { isLive: false, inShell });
   if (!check) return line === undefined ? undefined : { log: lineWith(line) };
