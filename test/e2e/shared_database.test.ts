@@ -2,19 +2,24 @@
 import { spawnSync } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DatabaseConnection } from '../../src/adapters/postgres/connection.ts';
+import { dialRelay } from '../../src/adapters/relay/dial_relay.ts';
+import type { RelayConnection } from '../../src/adapters/relay/relay_connection.ts';
+import { RELAY_PATH } from '../../src/adapters/relay/relay_path.ts';
+import { newTicket } from '../../src/adapters/relay/ticket.ts';
 import { createClient } from '../../src/client/create_client.ts';
 import { nodeTransport } from '../../src/client/node_transport.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import { readDatabaseUrl } from '../../src/settings/database_url.ts';
-import { afterThisTest } from '../kit/actors.ts';
+import { afterThisTest, realTime } from '../kit/actors.ts';
 import { BIN } from '../kit/built_program.ts';
 import { type Daemon, eventually, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
 import { send } from '../kit/http_request.ts';
 import { type Double, kubeDouble, workload } from '../kit/kube_double.ts';
 import { must } from '../kit/must.ts';
@@ -51,9 +56,9 @@ interface Team {
 
 const newTeam = async (): Promise<Team> => ({ url: await must(postgres).createDatabase(), key: newKey() });
 
-const startServer = ({ url, key }: Team): Promise<Daemon> =>
+const startServer = ({ url, key }: Team, relayPort = -1): Promise<Daemon> =>
   startDaemon({
-    config: `[cloud]\ntoken = "cloud"\nport = 0\nrelay_port = -1\nkey_file = "${key}"\n`,
+    config: `[cloud]\ntoken = "cloud"\nport = 0\nrelay_port = ${relayPort}\nkey_file = "${key}"\n`,
     env: { BERTH_DATABASE_URL: url },
     command: ['cloud', 'serve'],
   });
@@ -91,6 +96,13 @@ async function untilHeld(server: Daemon): Promise<number> {
   const begun = performance.now();
   await eventually(async () => (await askAlone(server, '/k8s/clusters')).status === 200);
   return performance.now() - begun;
+}
+
+/** Whether somebody has a connection to a port of 127.0.0.1. */
+function isConnectedTo(port: number): boolean {
+  const remote = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const established = '01';
+  return readFileSync('/proc/net/tcp', 'utf8').includes(` ${remote} ${established} `);
 }
 
 describe(`two servers on one database${NO_POSTGRES}`, () => {
@@ -283,6 +295,31 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect(scalings()).toBe(sent);
     expect(double.get('Deployment', 'web', 'stopped').spec.replicas).toBe(3);
     expect(first.stderr()).toContain('this replica has lost the lease of the shared database');
+  });
+
+  it('end a connection that the standby passes on to a lease holder that stands still', async () => {
+    const team = await newTeam();
+    const [holding, passing] = [freePort(), freePort()];
+    const first = await startServer(team, holding);
+    const second = await startServer(team, passing);
+    const closed = new Set<RelayConnection>();
+    const dial = async (): Promise<RelayConnection> => {
+      const url = `ws://127.0.0.1:${passing}${RELAY_PATH}`;
+      const { ticket } = newTicket('cloud', Date.now(), null);
+      const made = await dialRelay(url, ticket, realTime, () => closed.add(made));
+      afterThisTest(() => made.close('the test ends'));
+      return made;
+    };
+    // Until it knows the lease holder, the standby carries connections itself.
+    const passed = await eventually(async () => {
+      const made = await dial().catch(() => undefined);
+      return isConnectedTo(holding) && made;
+    });
+    first.signal('SIGSTOP');
+    afterThisTest(() => first.signal('SIGCONT'));
+    await eventually(() => closed.has(passed));
+    await untilHeld(second);
+    expect((await dial()).mux.isOpen).toBe(true);
   });
 
   it('hand over at SIGTERM without waiting for a pod that a client waits for', async () => {
