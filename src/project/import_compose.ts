@@ -156,7 +156,9 @@ function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedSe
   if (nodeAt(value, 'develop'))
     notes.push(`${name}: develop is left out; \`docker compose watch ${key}\` does it`);
   if (nodeAt(value, 'extends') && !isResolved)
-    notes.push(`${name}: ports and checks that it gets by extends are left out, as docker is not here`);
+    notes.push(
+      `${name}: ports and checks that it gets by extends are left out, which only docker compose reads`,
+    );
   const stop = seconds(nodeAt(value, 'stop_grace_period')) ?? DOCKER_STOP_S;
   const shared = {
     depends_on: needsOf(name, nodeAt(value, 'depends_on'), given),
@@ -190,7 +192,9 @@ const MERGE_TAG = /!(reset|override)\b/;
 export function importCompose(text: string, path: string): ImportedProject {
   const { files, notes } = composeFiles(path);
   // A pipe cannot be read twice.
-  const resolved = statSync(path).isFile() ? composeConfig(dirname(path), files) : null;
+  const read = statSync(path).isFile() ? composeConfig(dirname(path), files) : null;
+  const { json: resolved = null, refusal = null } = read ?? {};
+  if (refusal !== null) notes.push(`the file: docker compose refuses it, so it is read without: ${refusal}`);
   const sources =
     resolved === null ? readSources(text, path, files) : [{ file: basename(path), text: resolved }];
   const tree = mergeSources(sources);
@@ -199,9 +203,9 @@ export function importCompose(text: string, path: string): ImportedProject {
   const names = new Map(rows.map(({ key }) => [key, toServiceName(key, taken)]));
   const isResolved = resolved !== null;
   if (nodeAt(tree, 'include') && !isResolved)
-    notes.push('the file: include is left out, as docker is not here to read it');
+    notes.push('the file: include is left out, which only docker compose reads');
   if (!isResolved && sources.some((source) => MERGE_TAG.test(source.text)))
-    notes.push('the file: !reset and !override are left out, as docker is not here to read them');
+    notes.push('the file: !reset and !override are left out, which only docker compose reads');
   const compose = `docker compose ${files.map((file) => `-f ${quoteShellWord(file)}`).join(' ')}`;
   const given = { compose, names, notes, tasks: awaitedEnds(rows), isResolved };
   return { services: rows.map(({ key, value }) => serviceOf(key, value, given)), notes };

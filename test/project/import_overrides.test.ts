@@ -78,7 +78,7 @@ describe('the import of a compose file with an override', () => {
       put('compose.yaml', BASE);
       put('compose.override.yml', `services: { db: { ${row} } }`);
       expect((await imported('compose.yaml')).notes).toEqual([
-        'the file: !reset and !override are left out, as docker is not here to read them',
+        'the file: !reset and !override are left out, which only docker compose reads',
       ]);
     },
   );

@@ -106,7 +106,7 @@ describe('the import of a compose file', () => {
       'web: develop is left out; `docker compose watch web` does it',
       'web: depends_on.db.restart is left out',
       'tools: profiles is left out; name the services you want to `berth up`',
-      'tools: ports and checks that it gets by extends are left out, as docker is not here',
+      'tools: ports and checks that it gets by extends are left out, which only docker compose reads',
     ]);
   });
 
@@ -148,14 +148,25 @@ describe('the import of a compose file', () => {
     expect(notes).toEqual([]);
   });
 
-  it('reads it without docker if docker refuses it', async () => {
-    chmodSync(put('docker', '#!/bin/sh\nexit 1\n'), 0o755);
+  it.each([
+    ['refuses it', 'echo "services.a is no map" >&2; exit 15', 'services.a is no map'],
+    ['fails without a word', 'exit 1', 'exit code 1'],
+  ])('says why docker did not read it if it %s', async (_, script, reason) => {
+    chmodSync(put('docker', `#!/bin/sh\n${script}\n`), 0o755);
     const { services, notes } = await imported(
       'compose.yaml',
       'include: [o.yaml]\nservices: { a: { image: x } }\n',
     );
     expect(services).toMatchObject([{ name: 'a' }]);
-    expect(notes).toEqual(['the file: include is left out, as docker is not here to read it']);
+    expect(notes).toEqual([
+      `the file: docker compose refuses it, so it is read without: ${reason}`,
+      'the file: include is left out, which only docker compose reads',
+    ]);
+  });
+
+  it('reads it without docker where docker has no compose', async () => {
+    chmodSync(put('docker', `#!/bin/sh\necho "unknown shorthand flag: 'f' in -f" >&2; exit 125\n`), 0o755);
+    expect((await imported('compose.yaml', 'services: { a: { image: x } }\n')).notes).toEqual([]);
   });
 });
 
