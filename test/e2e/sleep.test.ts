@@ -537,6 +537,28 @@ it('a client that connects while the service is put to sleep is held', async () 
   }
 });
 
+it('a client that connects while the service is stopped is reset, and starts nothing', async () => {
+  const daemon = await startDaemon();
+  const port = freePort();
+  await register(daemon, 'web', { port, env: { SLOW: '1' } });
+  await post(daemon, '/v1/services/web/start');
+  const gateway = must((await daemon.request('GET', '/v1/version')).body.gatewayPort);
+  const headers = { host: `web.localhost:${gateway}` };
+  for (const connection of ['door', 'gateway']) {
+    await post(daemon, '/v1/services/web/start?join=true');
+    const stopped = post(daemon, '/v1/services/web/stop');
+    await eventually(async () => (await status(daemon, 'web')) === 'stopping');
+    if (connection === 'door')
+      await expect(exchange(port, ['late'])).rejects.toMatchObject({ code: 'ECONNRESET' });
+    else expect((await send(gateway, 'GET', '/', { headers })).status).toBe(502);
+    await stopped;
+    expect(await refused(port)).toBe(true);
+    expect(await status(daemon, 'web')).toBe('stopped');
+  }
+  const told = ['registered', 'started', 'stopped', 'started', 'stopped'].map((type) => `web ${type}`);
+  expect(await history(daemon)).toEqual(told);
+});
+
 it('a client waits through restarts and sleeps during a wake, and is reset when the service is stopped', async () => {
   const daemon = await startDaemon();
   const [port, db, folder, gate] = [freePort(), freePort(), newFolder(), join(newFolder(), 'gate')];

@@ -181,7 +181,13 @@ export class ServiceDoor {
 
   /** From the door: a client is waiting. */
   knocked(): null {
-    const { state } = this.options.known();
+    const { context, name, known } = this.options;
+    const { state } = known();
+    if (!this.isOpen) {
+      // A stop has closed the door, which only waits for the end of the process.
+      context.ref(`door:${name}`).tell('refuse', {});
+      return null;
+    }
     this.isKnocked = state.phase === 'stopping' || state.phase === 'ended' || state.phase === 'idle';
     this.followWake(state);
     return null;
