@@ -108,7 +108,10 @@ describe('two checkouts of one project', () => {
       expect([answer.status, answer.text]).toEqual([200, name]);
     }
 
-    // What is done in one leaves the other as it is.
+    // What is done in one leaves the other as it is, also where a group of one could be called as the other.
+    const groups = JSON.parse((await inMain('group ls --json')).stdout) as { name: string }[];
+    expect(groups.map(({ name }) => name).sort()).toEqual(['shop', 'shop--front']);
+    expect((await inMain(`group stop ${slug}`)).stderr).toContain(`there is no group ${slug}`);
     expect((await inLinked('stop web')).stdout).toMatch(/^✓ web is stopped/);
     expect((await inMain('status web')).code).toBe(0);
     expect((await inMain('up')).stderr).toBe('Everything is up to date.\n');

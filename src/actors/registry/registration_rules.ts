@@ -1,6 +1,7 @@
 // The rules of a registration that need no actor: docs/reference.md "Registration".
 import { createHmac } from 'node:crypto';
 import { type EnvironmentRows, withoutSession } from '../../protocol/base_environment.ts';
+import { fail } from '../../protocol/errors.ts';
 import { completeSpec, SPEC_FIELD_NAMES, SPEC_FIELDS } from '../../protocol/registration.ts';
 import type {
   AgentSpec,
@@ -44,6 +45,24 @@ export function nextRecord(
     ...(sealedEnv && { sealedEnv }),
     ...(baseEnv && { baseEnv }),
   };
+}
+
+/**
+ * Throws name_in_use when a group and a stack of different services would have the same name, so that a
+ * request to one of them would reach the other. What was registered by hand may join any group.
+ */
+export function checkGroup({ stack, group }: ServiceInput, services: Iterable<StoredService>): void {
+  if (!stack) return;
+  for (const { spec: other } of services) {
+    if (!other.stack || other.stack === stack) continue;
+    const shared = other.stack === group ? other.stack : other.group === stack ? stack : null;
+    if (shared === null) continue;
+    const [of, its] = shared === stack ? [other.stack, stack] : [stack, other.stack];
+    const hint = `Give the group of the project file another name, or remove a stack: \`berth rm --stack ${its}\`.`;
+    throw fail('name_in_use', `${shared} is a stack, and also the name of a group of the stack ${of}`, {
+      hint,
+    });
+  }
 }
 
 function baseEnvOf(given: EnvironmentRows | null, key: Uint8Array): StoredBaseEnv | undefined {

@@ -29,7 +29,7 @@ import {
 } from '../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../settings/limits.ts';
 import { stopOrphanedRuns } from './orphaned_runs.ts';
-import { nextRecord, specRow } from './registration_rules.ts';
+import { checkGroup, nextRecord, specRow } from './registration_rules.ts';
 import { adoptAll, autostartAll, hostRuns, idleStates } from './startup.ts';
 
 type LeaseRange = readonly [from: number, to: number];
@@ -123,6 +123,7 @@ class Registry {
     return this.context.turn(input.name, async () => {
       this.checkKind(input);
       this.checkHostname(input);
+      checkGroup(input, this.services.values());
       this.checkCycle(input);
       this.registering.set(input.name, input);
       try {

@@ -208,8 +208,9 @@ class Stacks {
   private async freeName(claim: StackClaim): Promise<string> {
     const names = stackNames(claim);
     for (const name of names)
-      if (!this.sharesSlug(name) && (await this.isFree(name, claim.path))) return name;
-    throw fail('name_in_use', `${names.join(', ')} have the names or slugs of other stacks`);
+      if (!this.sharesSlug(name) && !(await this.isGroup(name)) && (await this.isFree(name, claim.path)))
+        return name;
+    throw fail('name_in_use', `${names.join(', ')} have the names or slugs of other stacks, or of groups`);
   }
 
   /**
@@ -219,6 +220,13 @@ class Stacks {
   private sharesSlug(name: string): boolean {
     const slug = slugValueOf(name);
     return [...this.stacks.keys()].some((other) => other !== name && slugValueOf(other) === slug);
+  }
+
+  /** Whether services of other stacks are in a group called `name`. */
+  private async isGroup(name: string): Promise<boolean> {
+    const all = await this.registry().ask('members', { group: name });
+    const own = await this.registry().ask('members', { group: name, stack: name });
+    return all.members.length > own.members.length;
   }
 
   /** A folder that has been removed no longer holds its name. */

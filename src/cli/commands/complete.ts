@@ -24,7 +24,7 @@ async function serviceCandidates(
   const [all, { label, has }] = await Promise.all([client.services(), stackScope(client, choice)]);
   return all
     .filter((service) => has(service) && fits(service.pid !== undefined))
-    .map(({ name, status, url }) => [label(name), `${status} ${url}`]);
+    .map(({ name, status, url }) => [label(name), url === null ? status : `${status} ${url}`]);
 }
 
 /** Lists the names of each kind. */
@@ -36,8 +36,10 @@ const NAME_SOURCES: Record<
   running: (client, choice) => serviceCandidates(client, choice, (alive) => alive),
   stopped: (client, choice) => serviceCandidates(client, choice, (alive) => !alive),
   group: async (client) => {
-    const [all, { label }] = await Promise.all([client.groups(), stackScope(client, {})]);
-    return all.map(({ name, running, services }) => [label(name), `${running} of ${services} running`]);
+    const [all, { label, hasGroup }] = await Promise.all([client.groups(), stackScope(client, {})]);
+    return all
+      .filter(({ name }) => hasGroup(name))
+      .map(({ name, running, services }) => [label(name), `${running} of ${services} running`]);
   },
   stack: async (client) =>
     (await client.stacks()).map(({ name, running, services }) => [name, `${running} of ${services} running`]),

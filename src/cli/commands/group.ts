@@ -24,10 +24,8 @@ export const groupListCommand = defineCommand({
   run: async (context, _names, choice) => {
     const client = await context.client();
     const scope = await stackScope(client, choice);
-    const isHere = ({ name }: Group) =>
-      scope.stack === null || name === scope.stack || scope.label(name) !== name;
     context.out.rows(
-      (await client.groups()).filter(isHere),
+      (await client.groups()).filter(({ name }) => scope.hasGroup(name)),
       columnsOf(scope),
       'There are no groups. `berth add --group` puts a service in one.',
     );

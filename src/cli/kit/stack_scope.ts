@@ -4,6 +4,7 @@ import { dirname, sep } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import type { Service, Stack } from '../../client/records.ts';
 import { findProjectFile } from '../../project/find_project_file.ts';
+import { AGENTS_GROUP } from '../../protocol/names.ts';
 import {
   isHook,
   nameInStack,
@@ -178,12 +179,15 @@ export interface StackScope {
   label(name: string): string;
   /** The registered name of the group called `name` in this scope. */
   group(name: string): string;
+  /** Whether the group registered as `name` is one of this stack; the agents of all stacks share one. */
+  hasGroup(name: string): boolean;
 }
 
 /** The scope of a stack with the services `registered`. */
 export function scopeOf(stack: string | null, registered: readonly Service[]): StackScope {
   const names = new Set(registered.map(({ name }) => name));
-  const groups = new Set(registered.map(({ group }) => group));
+  // Another stack may be called like a group of this one: `shop--login`.
+  const groups = new Set(registered.flatMap((one) => (one.stack === stack ? one.group : [])));
   const inStack = (name: string, known: ReadonlySet<string | null>): string => {
     const whole = stack === null ? name : nameInStack(stack, name);
     return known.has(whole) ? whole : name;
@@ -195,6 +199,7 @@ export function scopeOf(stack: string | null, registered: readonly Service[]): S
     full: (name) => inStack(name, names),
     label: (name) => (stack === null ? name : (shortName(name, stack) ?? name)),
     group: (name) => inStack(name, groups),
+    hasGroup: (name) => stack === null || (groups.has(name) && name !== AGENTS_GROUP),
   };
 }
 

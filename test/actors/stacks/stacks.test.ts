@@ -98,3 +98,25 @@ it('gives each stack a `${slug}` of its own, unless its name is chosen', async (
   await stacks.ask('remove', { name: 'shop--login', force: false });
   expect(await claim('blog', 'login')).toBe('blog--login');
 });
+
+it('gives no stack the name of a group of another one, and no group that of a stack', async () => {
+  const here = await setting();
+  const stacks = await here.world.start('stacks', stacksActor, { store: here.store });
+  const service = (stack: string, group: string) => ({ input: input(`${stack}--web`, { stack, group }) });
+  const place = { project: 'shop', path: '/nowhere/login', worktree: 'login', branch: 'login', name: null };
+  await here.registry.ask('register', service('shop', 'shop--login'));
+  const { stack } = await stacks.ask('claim', { claim: place });
+  expect(stack.name).toMatch(/^shop--login-[0-9a-f]{4}$/);
+  await here.registry.ask('register', service(stack.name, stack.name));
+
+  for (const [name, group] of [
+    ['shop', stack.name],
+    ['shop--login', 'shop--login'],
+  ] as const)
+    await expect(here.registry.ask('register', service(name, group))).rejects.toMatchObject({
+      code: 'name_in_use',
+      message: `${group} is a stack, and also the name of a group of the stack shop`,
+    });
+  // By hand, a service may join the group of any stack.
+  await here.registry.ask('register', { input: input('mine', { group: stack.name }) });
+});
