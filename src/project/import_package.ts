@@ -76,9 +76,16 @@ function workspaceFolders(folder: string, manifest: Manifest, notes: string[]): 
   });
 }
 
+/** Throws for text that is no JSON object. */
+function parseManifest(text: string): Manifest {
+  const value: unknown = JSON.parse(text);
+  if (value instanceof Object && !Array.isArray(value)) return value;
+  throw new Error('it must be a JSON object');
+}
+
 function readManifest(folder: string): Manifest | undefined {
   const path = join(folder, 'package.json');
-  return existsSync(path) ? JSON.parse(readTextFile(path)) : undefined;
+  return existsSync(path) ? parseManifest(readTextFile(path)) : undefined;
 }
 
 const scriptsOf = ({ scripts = {} }: Manifest): [name: string, script: string][] =>
@@ -162,7 +169,7 @@ function servicesFromManifest(
  * The services of the package in `folder`: those of its workspaces that have service scripts, else its own.
  */
 export function importPackage(text: string, folder: string): ImportedProject {
-  const manifest: Manifest = JSON.parse(text);
+  const manifest = parseManifest(text);
   const notes: string[] = [];
   const given = { runner: runnerOf(folder, manifest), taken: new Set<string>(), notes };
   const left = leftScripts(manifest);

@@ -57,7 +57,7 @@ export function globFault(glob: string): string | null {
   if (glob === '') return 'must not be empty: it is a glob such as src/**';
   if (glob.length > WATCH.maxGlobLength) return `must be a glob of at most ${WATCH.maxGlobLength} characters`;
   if (/[\0\r\n]/.test(glob)) return 'must be a glob in one line';
-  if (glob.startsWith('!')) return 'must not begin with !: what is not to be watched belongs into ignore';
+  if (glob.startsWith('!')) return 'must not begin with !: only the field ignore of watch leaves files out';
   if (isCostly(glob))
     return `must be a glob with at most ${WATCH.maxStars} * in a name, and at most ${WATCH.maxStars} **`;
   const fault = bracketFault(glob);

@@ -56,6 +56,8 @@ export interface RunOptions {
   input?: string;
   /** Called with all of stdout whenever it has grown. */
   onStdout?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
+  /** The same for stderr. */
+  onStderr?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
   /** Called with what sends the process a signal. */
   onStart?: (kill: (signal: NodeJS.Signals) => void) => void;
 }
@@ -80,6 +82,7 @@ export function berth(args: readonly string[], options: RunOptions = {}): Promis
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
+    options.onStderr?.(stderr, (signal) => void child.kill(signal));
   });
   return new Promise((resolve, reject) => {
     child.on('error', reject);

@@ -160,6 +160,10 @@ it('the workspaces of a package, and those of pnpm, are read', async () => {
   ]);
 });
 
+it.each(['null', '[]', '"dev"'])('the import of the package.json %s says what is wrong', async (text) => {
+  await expect(through('package.json', text)).rejects.toThrow('it must be a JSON object');
+});
+
 it('files to import are recognized by name, the best first', async () => {
   for (const name of ['package.json', 'compose.yaml', 'Procfile', 'README.md']) put(name, '{}');
   expect(importableFiles(folder)).toEqual(

@@ -62,6 +62,15 @@ function isInScope(scope: StackScope, event: DaemonEvent): boolean {
   return !isOfStack(scope) || subject === '' || scope.label(subject) !== subject;
 }
 
+/** Names those of `given` that are no services now: their events are awaited, or they are mistyped. */
+async function warnOfUnknown(context: CommandContext, scope: StackScope, given: readonly string[]) {
+  if (given.length === 0) return;
+  const known = new Set((await (await context.client()).services()).map(({ name }) => name));
+  for (const name of given)
+    if (!known.has(scope.full(name)))
+      context.out.warn(`there is no service ${name} now; its events are shown once it is registered`);
+}
+
 export const eventsCommand = defineCommand({
   about:
     'Shows events until Ctrl-C, across restarts of the daemon. Leaves out the statistics of each running ' +
@@ -102,6 +111,7 @@ export const eventsCommand = defineCommand({
       if (rows.length === 0 && !context.out.isData) context.out.note('Nothing of this has happened.');
       return;
     }
+    await warnOfUnknown(context, scope, given);
     const stream = client.events({
       types,
       names,

@@ -9,7 +9,7 @@ import { binFolder, cleanEnv, folder, stateOf } from '../berth_process.ts';
 
 const SERVICES = [
   { name: 'web', port: 1, group: 'site', status: 'running', url: 'http://localhost:1', pid: 9, restarts: 0 },
-  { name: 'worker', port: 2, group: null, status: 'stopped', url: 'http://localhost:2', restarts: 0 },
+  { name: 'worker', port: null, group: null, status: 'stopped', url: null, restarts: 0 },
   { name: 'db', port: 3, group: null, status: 'crashed', url: 'http://localhost:3', restarts: 0 },
 ];
 const fake = () =>
@@ -20,10 +20,12 @@ const fake = () =>
     else json(response, 200, { services: SERVICES });
   });
 
-const offered = async (line: string, state: string): Promise<string[]> => {
+const described = (line: string, state: string) => {
   const globals = { format: 'table', url: undefined, stateDir: state, config: undefined } as const;
-  return (await completionsOf(COMMAND_TABLE, line.split(' ').slice(1), globals)).map(([word]) => word);
+  return completionsOf(COMMAND_TABLE, line.split(' ').slice(1), globals);
 };
+const offered = async (line: string, state: string): Promise<string[]> =>
+  (await described(line, state)).map(([word]) => word);
 
 describe('shell completion', () => {
   it('offers commands, families once, and the commands of a family', async () => {
@@ -47,6 +49,10 @@ describe('shell completion', () => {
   it('offers matching names: services to start, services to stop, and none twice', async () => {
     const state = stateOf((await fake()).port);
     expect(await offered('berth start ', state)).toEqual(['worker', 'db']);
+    expect(await described('berth start ', state)).toEqual([
+      ['worker', 'stopped'],
+      ['db', 'crashed http://localhost:3'],
+    ]);
     expect(await offered('berth stop ', state)).toEqual(['web']);
     expect(await offered('berth logs w', state)).toEqual(['web', 'worker']);
     expect(await offered('berth logs web w', state)).toEqual(['worker']);

@@ -42,4 +42,15 @@ it('berth events shows and takes the names of the stack, also of a removed servi
     },
   });
   expect(endedIn(followed.stdout)).toEqual(['web']);
+
+  const mistyped = await berth(['events', 'wbe'], {
+    cwd: mine,
+    env,
+    onStderr: (text, kill) => {
+      if (text.includes('wbe')) kill('SIGINT');
+    },
+  });
+  expect(mistyped.stderr).toBe(
+    'warning: there is no service wbe now; its events are shown once it is registered\n',
+  );
 });
