@@ -1,6 +1,6 @@
 // The system's process table, from /proc. Without /proc (macOS) it is empty, and callers only know the
 // processes they have started themselves.
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { isOutOfDescriptors } from './reserved_descriptor.ts';
 
 export interface ProcessRow {
@@ -288,5 +288,17 @@ export function bootId(): string {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   } catch {
     return '';
+  }
+}
+
+/**
+ * Whether the folder in which the process `pid` works was removed, and another one is at `cwd` now, as after
+ * `git worktree remove` and `add`. False where the system does not tell.
+ */
+export function worksInReplacedFolder(pid: number, cwd: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`).endsWith(' (deleted)') && existsSync(cwd);
+  } catch {
+    return false;
   }
 }

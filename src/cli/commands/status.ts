@@ -5,6 +5,7 @@ import { hasErrorCode } from '../kit/context.ts';
 import { EXIT_CODE } from '../kit/exit_codes.ts';
 import { describeStatus, statusStyle } from '../kit/format.ts';
 import type { Output } from '../kit/output.ts';
+import { hasReplacedFolder } from '../kit/registration_diff.ts';
 import { safeJson, sanitize, sanitizeLine } from '../kit/sanitize.ts';
 import { factRows } from '../kit/service_facts.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
@@ -19,9 +20,16 @@ function statusReport(service: ServiceDetail, explanation: Explanation, out: Out
     ([title, value]) => `  ${out.style('dim', title.padEnd(width))}  ${sanitizeLine(value)}`,
   );
   const log = explanation.lastLines.map((line) => `  ${out.style('dim', '|')} ${sanitizeLine(line)}`);
-  const stale = service.stale
-    ? [`  It runs an older registration: \`berth restart ${service.name}\` applies the new one.`]
-    : [];
+  const stale = [
+    ...(service.stale
+      ? [`  It runs an older registration: \`berth restart ${service.name}\` applies the new one.`]
+      : []),
+    ...(hasReplacedFolder(service)
+      ? [
+          `  Its folder was removed and made again: \`berth restart ${service.name}\` starts it in the new one.`,
+        ]
+      : []),
+  ];
   return [
     `${out.style('bold', service.name)} is ${out.style(statusStyle(service), describeStatus(service))}`,
     ...lines,

@@ -1,4 +1,5 @@
 // Registers a service of the project file, and decides whether its running process must be restarted.
+import { worksInReplacedFolder } from '../../adapters/process/process_table.ts';
 import type { Client } from '../../client/create_client.ts';
 import type { Registration, ServiceDetail } from '../../client/records.ts';
 import type { ProjectService } from '../../project/project_service.ts';
@@ -81,9 +82,13 @@ function planStart(
   return inputs.length > 0 ? null : false;
 }
 
+/** Whether the folder of a running service was removed and made again: its process sees none of it. */
+export const hasReplacedFolder = ({ pid, cwd }: ServiceDetail): boolean =>
+  pid !== undefined && worksInReplacedFolder(pid, cwd);
+
 /** Whether the process has what it needs. With the label, it is older than harmless changes. */
-export const isCurrent = ({ stale, labels }: ServiceDetail): boolean =>
-  !stale || labels.includes(NO_RESTART_LABEL);
+export const isCurrent = (service: ServiceDetail): boolean =>
+  (!service.stale || service.labels.includes(NO_RESTART_LABEL)) && !hasReplacedFolder(service);
 
 /** An `auto` service keeps its port, unless that is one of `taken`, the ports that other services have. */
 const isPortChanged = (

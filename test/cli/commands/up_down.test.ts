@@ -783,3 +783,21 @@ describe('init and import', () => {
     expect(await run('import notes.txt')).toMatchObject({ code: 2, stdout: '' });
   });
 });
+
+it('up restarts a service whose folder was removed and made again, and status says so', async () => {
+  const text = 'services:\n  web: {cmd: "exec sleep 600", port: null}\n';
+  const { folder: at, write, run, pids } = await project(text);
+  expect(await run('up')).toMatchObject({ code: 0 });
+  const { web: before } = await pids();
+  rmSync(at, { recursive: true });
+  mkdirSync(at);
+  write(text);
+  expect((await run('status web')).stdout).toContain('Its folder was removed and made again');
+  expect(JSON.parse((await run('up --dry-run --json')).stdout)).toMatchObject([{ restarts: true }]);
+  expect(await run('up')).toMatchObject({ code: 0 });
+  const { web: after } = await pids();
+  expect(after).not.toBe(before);
+  expect((await run('status web')).stdout).not.toContain('Its folder');
+  expect(await run('up')).toMatchObject({ code: 0 });
+  expect((await pids())['web']).toBe(after);
+});
