@@ -149,7 +149,10 @@ const daemon = withLocal(async (_cli, local) => {
   } catch (error) {
     const about = `the daemon (pid ${running.pid}) does not answer: ${errorMessage(error)}`;
     if (!hasErrorCode(error, 'unproven')) return [{ state: 'wrong', about }];
-    return [{ state: 'wrong', about, fix: 'It reads its token when it starts: `berth daemon restart`.' }];
+    const fix =
+      `If its token was changed, \`kill -HUP ${running.pid}\` makes it read the new one. ` +
+      '`berth daemon restart` does so too, but may stop services.';
+    return [{ state: 'wrong', about, fix }];
   }
 });
 
