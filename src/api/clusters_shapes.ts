@@ -120,6 +120,10 @@ export const ClusterDetail = z
     authenticated: z.boolean().nullable().describe('Whether the cluster accepts the account'),
     authenticated_since: utcTimeShape.nullable().describe('Since when that is so'),
     credentials_expire_at: utcTimeShape.nullable().describe('The end of the certificate or token, if known'),
+    server: z
+      .string()
+      .nullable()
+      .describe("Address of its API server; null: it is the pod's own cluster, or the token may not see it"),
     namespaces: z.array(z.string()).describe('As registered'),
     scope: z.array(scope).nullable().describe('What is listed and watched; null: never synced'),
     token_renewal: tokenRenewal.nullable().describe('null: its token is not renewed, or it has none'),

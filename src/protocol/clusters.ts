@@ -41,6 +41,8 @@ export interface StoredCluster {
   capabilities: ClusterCapabilities | null;
   /** The sealed ClusterAccess as JSON; null for the pod's own cluster. */
   access: SealedSecret | null;
+  /** The address of its API server; null: the pod's own cluster. Absent in older records. */
+  server?: string | null;
   /** Namespaces to look in where the account has no rights on all of them. Absent in older records. */
   namespaces?: string[];
   /** What the last sync was able to list. Absent in older records and before the first sync. */
@@ -130,6 +132,7 @@ export interface ClusterFacts {
   authenticated?: boolean;
   scope?: ClusterScope[];
   credentialEndsAt?: number | null;
+  server?: string | null;
 }
 
 /** A cluster as clients see it, without its secret. */

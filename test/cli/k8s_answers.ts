@@ -55,7 +55,7 @@ const bulkResult = (letter: string, name: string, outcome: string, code: string 
 });
 
 const NOT_THERE = { code: 'not_found', message: 'no', hint: 'no' };
-const DETAIL = {
+export const DETAIL = {
   ...CLUSTERS[0],
   version: 'v1.31.0',
   reachable: true,
@@ -65,6 +65,7 @@ const DETAIL = {
   authenticated_since: '2026-11-20T10:00:00.000Z',
   credentials_expire_at: null,
   token_renewal: null,
+  server: 'https://10.0.0.1:6443',
   namespaces: [],
   scope: null,
   capabilities: {

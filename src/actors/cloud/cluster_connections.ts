@@ -230,7 +230,7 @@ export class ClusterConnections {
 
   private connect(record: StoredCluster): Connection {
     const access = this.accessOf(record);
-    const { id, scope = null, lastSyncAt } = record;
+    const { id, scope = null, lastSyncAt, inCluster } = record;
     const given = record.namespaces ?? [];
     const namespaces = given.length > 0 || !access.namespace ? given : [access.namespace];
     const informer = new ClusterInformer({
@@ -242,8 +242,12 @@ export class ClusterConnections {
       scope,
       lastSyncAt,
     });
-    if (record.credentialEndsAt === undefined)
-      this.owner.onFacts(id, { reachable: null, credentialEndsAt: credentialEnd(access.credential) });
+    if (record.credentialEndsAt === undefined || record.server === undefined)
+      this.owner.onFacts(id, {
+        reachable: null,
+        credentialEndsAt: credentialEnd(access.credential),
+        server: inCluster ? null : access.server,
+      });
     const entry: Connection = {
       clusterId: id,
       informer,

@@ -15,12 +15,14 @@ const storedFacts = ({
   lastSyncAt,
   scope,
   credentialEndsAt,
+  server,
 }: ClusterFacts): StoredFacts => ({
   ...(version !== undefined && { version }),
   ...(capabilities && { capabilities }),
   ...(lastSyncAt !== undefined && { lastSyncAt }),
   ...(scope && { scope }),
   ...(credentialEndsAt !== undefined && { credentialEndsAt }),
+  ...(server !== undefined && { server }),
 });
 
 const nameInUse = ({ name, inCluster }: Pick<ClusterInput, 'name' | 'inCluster'>) =>

@@ -92,7 +92,7 @@ class Clusters {
         version: null,
         capabilities: null,
         namespaces: input.namespaces,
-        ...(checked ? this.storedAccess(id, checked) : { access: null }),
+        ...(checked ? this.storedAccess(id, checked) : { access: null, server: null }),
       };
       await this.records.add(row);
       this.renewals.schedule(row);
@@ -239,9 +239,9 @@ class Clusters {
   private storedAccess(
     id: string,
     { access, credentialEndsAt, renewal }: CheckedAccess,
-  ): Pick<StoredCluster, 'access' | 'credentialEndsAt' | 'renewal'> {
+  ): Pick<StoredCluster, 'access' | 'credentialEndsAt' | 'renewal' | 'server'> {
     const sealed = this.config.vault.seal(id, Buffer.from(JSON.stringify(access)));
-    return { access: sealed, credentialEndsAt, renewal };
+    return { access: sealed, credentialEndsAt, renewal, server: access.server };
   }
 
   private opened(id: string, sealed: SealedSecret): ClusterAccess {

@@ -10,6 +10,7 @@ import { CLOUD } from '../../settings/cloud_limits.ts';
 import { HTTP } from '../../settings/limits.ts';
 import { parseStrictYaml, YamlError, type YamlMap, type YamlValue } from '../yaml.ts';
 import { isCertificateExpired, isStrongKey, parseCertificates, parsePrivateKey } from './pem.ts';
+import { serverAddress } from './server_address.ts';
 
 type FieldProblem = { path: string; message: string };
 
@@ -164,7 +165,7 @@ function pemField(map: YamlMap, path: string, key: string, problems: FieldProble
   return text;
 }
 
-/** The server's address without a trailing slash. Its host is checked at every dial (address_rule.ts). */
+/** The server's address. Its host is checked at every dial (address_rule.ts). */
 function serverOf(text: string | undefined, path: string, problems: FieldProblems): string {
   const at = `${path}.server`;
   if (text === undefined) {
@@ -176,7 +177,7 @@ function serverOf(text: string | undefined, path: string, problems: FieldProblem
   else if (url.username !== '' || url.password !== '')
     problems.add(at, 'must not contain a user or password');
   else if (text.includes('?') || text.includes('#')) problems.add(at, 'must not contain a query or fragment');
-  else return url.origin + url.pathname.replace(/\/+$/, '');
+  else return serverAddress(text);
   return '';
 }
 

@@ -4,6 +4,7 @@
 import { closeSync, existsSync, readSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { openRegularFile } from '../../settings/state_files.ts';
+import { serverAddress } from '../kube/server_address.ts';
 import { parseYamlNodes, type YamlNode, YamlPositionError } from '../yaml.ts';
 
 /** Why a kubeconfig cannot be used, and what to do about it. */
@@ -177,6 +178,8 @@ const defaultKubeconfigFiles = ({ KUBECONFIG, HOME }: Environment): string[] =>
 export interface ContextChoice {
   file: string | undefined;
   context: string | undefined;
+  /** Where the context should lead, as `serverAddress` has it, if `context` names none. */
+  server?: string | null;
   /** The text of stdin, if `file` names it. */
   stdin?: string;
 }
@@ -204,11 +207,23 @@ function named(config: Kubeconfig, list: 'clusters' | 'users', context: Kubeconf
   throw new KubeconfigError(`the context ${context.name} names ${what}`);
 }
 
+/** The chosen context, else the current one; but the only one that leads to `server` if that one does not. */
+function chosenName({ context, server = null }: ContextChoice, config: Kubeconfig): string {
+  const { contexts, clusters, currentContext } = config;
+  if (context !== undefined || server === null) return context ?? currentContext;
+  const leading = [...contexts.values()].flatMap(({ name, fields }) => {
+    const own = clusters.get(String(fields['cluster']))?.fields['server'];
+    return serverAddress(String(own)) === server ? [name] : [];
+  });
+  const [only, ...others] = leading;
+  return only === undefined || others.length > 0 || leading.includes(currentContext) ? currentContext : only;
+}
+
 /** The most contexts listed in an error. */
 const MAX_LISTED = 20;
 
 /**
- * The chosen context, or else the current one. `env` has KUBECONFIG and HOME. Throws a KubeconfigError.
+ * The context to use. `env` has KUBECONFIG and HOME. Throws a KubeconfigError.
  * docs/reference.md "Clusters on the command line".
  */
 export function readKubeContext(choice: ContextChoice, env: Environment): KubeContext {
@@ -220,7 +235,7 @@ export function readKubeContext(choice: ContextChoice, env: Environment): KubeCo
       `there is no context in ${names}`,
       'Name the file with --kubeconfig or $KUBECONFIG.',
     );
-  const name = choice.context ?? config.currentContext;
+  const name = chosenName(choice, config);
   if (name === '')
     throw new KubeconfigError(`${names} has no current context`, `Name one: --context. ${listed}`);
   const found = config.contexts.get(name);

@@ -34,7 +34,7 @@ export type WorkloadView =
 
 /** Facts found out about a cluster, as opposed to settings. */
 export type StoredFacts = Partial<
-  Pick<StoredCluster, 'lastSyncAt' | 'version' | 'capabilities' | 'scope' | 'credentialEndsAt'>
+  Pick<StoredCluster, 'lastSyncAt' | 'version' | 'capabilities' | 'scope' | 'credentialEndsAt' | 'server'>
 >;
 
 /** What was committed, in the order of the commits. */

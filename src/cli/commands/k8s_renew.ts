@@ -1,21 +1,52 @@
 // berth k8s renew
 
-import { ACCOUNT_OPTIONS, CONTEXT_OPTIONS, chooseContext, credentialsFor } from '../kit/cluster_login.ts';
-import { defineCommand } from '../kit/command.ts';
-import { EXIT_CODE } from '../kit/exit_codes.ts';
+import { serverAddress } from '../../adapters/kube/server_address.ts';
+import type { ClusterDetail } from '../../client/records.ts';
+import {
+  ACCOUNT_OPTIONS,
+  type ChosenContext,
+  CONTEXT_OPTIONS,
+  chooseContext,
+  credentialsFor,
+} from '../kit/cluster_login.ts';
+import { defineCommand, flagOption } from '../kit/command.ts';
+import { CommandError, EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { findCluster } from '../kit/k8s_lookup.ts';
+
+/** Refuses a context of another cluster, whose workloads would be taken for those of this one. */
+function requireServer(
+  { context, cluster }: ChosenContext,
+  { name, server }: Pick<ClusterDetail, 'name' | 'server'>,
+): void {
+  const found = serverAddress(String(cluster['server']));
+  // Not known of the cluster, or to an older server.
+  if (!server || found === server) return;
+  throw new CommandError(
+    `the context ${context.name} leads to ${found}, and ${name} is at ${server}`,
+    `Name a context of ${name} with --context. If ${name} has moved to the other address, pass --moved.`,
+  );
+}
 
 export const clusterRenewCommand = defineCommand({
   about:
-    'Gives the cluster the credentials that your kubeconfig has now, as `berth k8s add` does. Workloads keep ' +
+    'Gives the cluster the credentials that your kubeconfig has now, as `berth k8s add` does. The context must ' +
+    'lead to the server of the cluster; without --context, the only one that does is taken. Workloads keep ' +
     'their ids and settings; tethers stay open.',
   args: [{ syntax: '<cluster>', about: 'the cluster, by name or id', completes: 'cluster' }],
-  options: { ...CONTEXT_OPTIONS, ...ACCOUNT_OPTIONS },
+  options: {
+    ...CONTEXT_OPTIONS,
+    ...ACCOUNT_OPTIONS,
+    moved: flagOption('--moved', 'the cluster has moved to the server of the context'),
+  },
   run: async (command, [reference = ''], options) => {
     const { cloud } = await command.client();
     const { id, name } = await findCluster(await command.client(), reference);
-    const { namespaces, token_renewal } = await cloud.cluster(id);
-    const chosen = await chooseContext(options);
+    const detail = await cloud.cluster(id);
+    const { namespaces, token_renewal } = detail;
+    if (detail.in_cluster)
+      throw new UsageError(`${name} is the cluster of Berth's own pod, whose credentials renew themselves`);
+    const chosen = await chooseContext(options.moved ? options : { ...options, server: detail.server });
+    if (!options.moved) requireServer(chosen, detail);
     const account = {
       ...options,
       namespaces: options.namespaces.length > 0 ? options.namespaces : namespaces,

@@ -28,6 +28,7 @@ export const clusterDetail = (row: ClusterRow) => ({
   authenticated: row.authenticated,
   authenticated_since: utcTime(row.authenticatedSince),
   credentials_expire_at: utcTime(row.credentialEndsAt ?? null),
+  server: row.server ?? null,
   namespaces: row.namespaces ?? [],
   scope: row.scope ?? null,
   token_renewal: row.renewal
@@ -55,6 +56,7 @@ export function clusterWithin(json: string, isKnown: (namespace: string) => bool
     ...cluster,
     // It may name a namespace.
     reason: null,
+    server: null,
     capabilities: capabilities && { ...capabilities, denied: capabilities.denied.filter(isShown) },
     namespaces: namespaces.filter(isKnown),
     scope: scope?.map((part) => ({ ...part, namespaces: part.namespaces?.filter(isKnown) ?? null })) ?? null,

@@ -1,9 +1,10 @@
 // Accounts that may not do everything, or nothing any more. docs/reference.md "Sync", "Clusters".
 import { describe, expect, it } from 'vitest';
+import type { StoredCluster } from '../../../src/protocol/clusters.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { type TestClock, virtualClock } from '../../kit/actors.ts';
-import { type Cloud, cloud, clusterInput, doubleWith, eventually } from '../../kit/cloud.ts';
+import { type Cloud, cloud, clusterInput, doubleWith, eventually, openCloudStore } from '../../kit/cloud.ts';
 import { type Double, type Json, type OpenWatch, workload } from '../../kit/kube_double.ts';
 
 const detail = (here: Cloud, id: string): Json => JSON.parse(here.views.cluster(id) ?? '');
@@ -334,6 +335,20 @@ it('the end of a certificate or token is shown, and warned of 7 days before', as
   const opaque = clusterInput({ name: 'two', kubeconfig: double.kubeconfig });
   const { id: other } = await here.clusters.ask('register', { input: opaque });
   expect(detail(here, other).credentials_expire_at).toBeNull();
+});
+
+it('the server of a cluster that an earlier version has registered is shown once that is watched', async () => {
+  const double = await doubleWith('hello');
+  const here = await cloud();
+  const id = await here.add(double.kubeconfig);
+  await here.stop();
+  const { cloudStore, close } = openCloudStore(here.folder);
+  const { server, ...older } = (await cloudStore.cluster(id)) ?? {};
+  expect(server).toBe(double.access.server);
+  await cloudStore.saveCluster(older as StoredCluster);
+  await close();
+  const later = await cloud({ folder: here.folder, vault: here.vault });
+  await eventually(() => later.views.cluster(id) !== undefined && detail(later, id).server === server);
 });
 
 it('a name that always resolves to this machine is refused where loopback is', async () => {

@@ -72,6 +72,30 @@ it('contexts are listed if none is chosen, or one that does not exist', () => {
   }
 });
 
+it('a context that leads to a given server is preferred to the current one, if it is the only one', () => {
+  const servers = {
+    home: 'https://HOME.example:443/',
+    one: 'https://one.example',
+    two: 'https://two.example',
+  };
+  const contexts = ['home', 'one', 'two', 'two-admin'];
+  const root = {
+    'current-context': 'home',
+    contexts: contexts.map((name) => ({ name, context: { cluster: name.split('-')[0], user: 'u' } })),
+    clusters: Object.entries(servers).map(([name, server]) => ({ name, cluster: { server } })),
+  };
+  const path = file(kubeconfig({ root }));
+  const nameFor = (server: string, context?: string): string =>
+    readKubeContext({ file: path, context, server }, {}).name;
+  expect(
+    ['https://home.example', 'https://one.example', 'https://two.example'].map((one) => nameFor(one)),
+  ).toEqual(['home', 'one', 'home']);
+  expect([nameFor('https://nowhere.example'), nameFor('https://one.example', 'two')]).toEqual([
+    'home',
+    'two',
+  ]);
+});
+
 it('common YAML is read: anchors, comments, thousands of contexts', () => {
   const text = `# mine
 current-context: b

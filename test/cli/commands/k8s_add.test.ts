@@ -9,7 +9,7 @@ import { BIN } from '../../kit/built_program.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { kubeDouble } from '../../kit/kube_double.ts';
 import { berth, cleanEnv, daemonOf, folder } from '../berth_process.ts';
-import { ANSWERS, cloud, ID } from '../k8s_answers.ts';
+import { ANSWERS, cloud, DETAIL, ID } from '../k8s_answers.ts';
 
 /** A kubeconfig that the daemon would take; `more` replaces parts of it. */
 const kubeconfig = (more: object = {}): string =>
@@ -110,6 +110,60 @@ it('berth k8s renew gives a cluster new credentials', async () => {
   expect(asked.at(-1)).toMatchObject({ method: 'PATCH', path: `/k8s/clusters/${ID('A')}` });
   expect(JSON.parse(asked.at(-1)?.body ?? '')).toMatchObject({ renew_token: false });
   expect((await run('k8s renew prod --kubeconfig -', 'x')).stderr).toContain('there is no cluster prod');
+});
+
+/** The kubeconfig with `dev`, and with `other`, the current context, which leads to another cluster. */
+const withOther = (more: object = {}): string =>
+  kubeconfig({
+    'current-context': 'other',
+    contexts: ['dev', 'other'].map((name) => ({ name, context: { cluster: name, user: 'u' } })),
+    clusters: [
+      { name: 'dev', cluster: { server: 'https://10.0.0.1:6443/' } },
+      { name: 'other', cluster: { server: 'https://10.0.0.2:6443' } },
+    ],
+    ...more,
+  });
+
+it('berth k8s renew takes the context that leads to the cluster', async () => {
+  const { run, asked } = await cloud();
+  expect((await run('k8s renew dev --kubeconfig -', withOther())).stdout).toBe(
+    'dev has new credentials, of the context dev\n',
+  );
+  const { kubeconfig: sent } = JSON.parse(asked.at(-1)?.body ?? '');
+  expect(parseKubeconfig(sent, Date.now()).server).toBe('https://10.0.0.1:6443');
+});
+
+it('berth k8s renew refuses a context of another cluster before it logs in, unless the cluster moved', async () => {
+  const { run, asked } = await cloud();
+  const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: '/nowhere' };
+  const login = withOther({ users: [{ name: 'u', user: { exec } }] });
+  const refused = await run('k8s renew dev --context other --yes --kubeconfig -', login);
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  expect(refused.stderr).toBe(
+    'berth: the context other leads to https://10.0.0.2:6443, and dev is at https://10.0.0.1:6443\n' +
+      'Name a context of dev with --context. If dev has moved to the other address, pass --moved.\n',
+  );
+  const elsewhere = { server: 'https://10.0.0.3:6443' };
+  const nowhere = withOther({ clusters: ['dev', 'other'].map((name) => ({ name, cluster: elsewhere })) });
+  expect((await run('k8s renew dev --kubeconfig -', nowhere)).stderr).toContain(
+    'the context other leads to https://10.0.0.3:6443, and dev is at',
+  );
+  expect(asked.filter(({ method }) => method !== 'GET')).toEqual([]);
+  expect((await run('k8s renew dev --moved --kubeconfig -', withOther())).stdout).toBe(
+    'dev has new credentials, of the context other\n',
+  );
+});
+
+it("berth k8s renew refuses the cluster of Berth's own pod", async () => {
+  const path = `GET /k8s/clusters/${ID('A')}`;
+  const { run, asked } = await cloud({
+    ...ANSWERS,
+    [path]: [200, { ...DETAIL, in_cluster: true, server: null }],
+  });
+  const refused = await run('k8s renew dev --kubeconfig -', kubeconfig());
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain("dev is the cluster of Berth's own pod");
+  expect(asked.filter(({ method }) => method !== 'GET')).toEqual([]);
 });
 
 it('berth k8s rights shows rights, and exits with 1 if one is missing', async () => {

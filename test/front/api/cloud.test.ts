@@ -92,6 +92,7 @@ describe('clusters', () => {
       authenticated_since: null,
       credentials_expire_at: null,
       token_renewal: null,
+      server: double.access.server,
       namespaces: [],
       scope: null,
     });

@@ -249,7 +249,7 @@ describe('a principal that may see one namespace', () => {
     expect(hidden).toMatchObject({ status: 404, body: { code: 'unknown_policy' } });
     expect(JSON.stringify(hidden.body)).toBe(JSON.stringify(absent.body).replace('nothing', 'layoffs'));
     const detail = await get(`/k8s/clusters/${made.one}`);
-    expect(detail).toMatchObject({ name: 'one', token_renewal: null });
+    expect(detail).toMatchObject({ name: 'one', server: null, token_renewal: null });
     const all = [
       await get('/k8s/metrics'),
       await get('/k8s/savings'),

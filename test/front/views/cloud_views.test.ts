@@ -138,7 +138,7 @@ describe("the front's copies of workloads", () => {
     expect(views.clusters().toString()).toBe(`[{${item}}]`);
     const more =
       '"version":null,"reachable":null,"reason":null,"last_sync_at":null,"capabilities":null,"authenticated":null,' +
-      '"authenticated_since":null,"credentials_expire_at":null,"namespaces":[],"scope":null,' +
+      '"authenticated_since":null,"credentials_expire_at":null,"server":null,"namespaces":[],"scope":null,' +
       '"token_renewal":null';
     expect(views.cluster('c')).toBe(`{${item},${more}}`);
     views.setTethers([tether('t')], true);
