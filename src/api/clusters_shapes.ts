@@ -19,7 +19,7 @@ const kubeconfigField = z
 const namespacesField = z
   .array(stringField('must be the name of a namespace', isNamespace), NAMESPACES_RULE)
   .max(CLOUD.maxNamespaces, NAMESPACES_RULE)
-  .describe('Where an account without rights on all namespaces has some');
+  .describe('The only namespaces that are listed and watched; empty: all that the account may list');
 
 const renewTokenField = flagField().describe(
   "Berth renews the token of the kubeconfig, which is a ServiceAccount's, before it ends",

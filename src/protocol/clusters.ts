@@ -43,7 +43,7 @@ export interface StoredCluster {
   access: SealedSecret | null;
   /** The address of its API server; null: the pod's own cluster. Absent in older records. */
   server?: string | null;
-  /** Namespaces to look in where the account has no rights on all of them. Absent in older records. */
+  /** The only namespaces that are listed; empty: all that the account may list. Absent in older records. */
   namespaces?: string[];
   /** What the last sync was able to list. Absent in older records and before the first sync. */
   scope?: ClusterScope[];

@@ -542,6 +542,14 @@ export const MUTANTS: readonly Mutant[] = [
       WATCH,
     ],
     [
+      'given-namespaces',
+      'the namespaces of a cluster limit nothing where its account may list all',
+      'src/actors/cloud/cluster_scopes.ts',
+      'const results = given.length > 0 ? [] :',
+      'const results =',
+      ['test/actors/cloud/given_namespaces.test.ts'],
+    ],
+    [
       'dead-watches',
       'watches of a cluster that gives no answer stay open',
       'src/actors/cloud/cluster_informer.ts',

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { credentialEnd } from '../../adapters/kube/credential_end.ts';
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
@@ -30,8 +31,10 @@ interface Connection {
   clusterId: string;
   informer: ClusterInformer;
   access: ClusterAccess;
-  /** Namespaces in which an account without rights on all of them may have some; null: unknown. */
-  namespaces: readonly string[] | null;
+  /** The only namespaces that are listed; empty: all that the account may list. */
+  given: readonly string[];
+  /** Namespaces in which an account without rights on all of them may have some. */
+  likely: readonly string[];
   /** Those under way. */
   calls: Set<Promise<unknown>>;
 }
@@ -114,12 +117,12 @@ export class ClusterConnections {
   }
 
   /**
-   * The account's rights in `namespaces`; null: in all of them; empty: where its first sync would look if it
-   * may not list all. Fails as `call`.
+   * The account's rights in `namespaces`; null: in all of them; empty: where its first sync would look, if it
+   * may not list all of them. Fails as `call`.
    */
   async rights(clusterId: string, namespaces: readonly string[] | null): Promise<ReviewedRight[]> {
-    const { namespaces: likely } = await this.entry(clusterId);
-    const where = namespaces?.length === 0 ? likely : namespaces;
+    const { likely } = await this.entry(clusterId);
+    const where = namespaces?.length === 0 ? (likely.length > 0 ? likely : null) : namespaces;
     return this.call(clusterId, (cluster) => cluster.rights(where));
   }
 
@@ -134,7 +137,8 @@ export class ClusterConnections {
       const old = this.entries.get(clusterId);
       if (!old || !record) return;
       this.entries.delete(clusterId);
-      const watched = this.watch(record).then(() => this.readNamespaces(clusterId));
+      const isAnew = !isDeepStrictEqual(old.given, record.namespaces ?? []);
+      const watched = this.watch(record, isAnew).then(() => this.readNamespaces(clusterId));
       for (const work of [this.retire(old), watched])
         work.catch((error: unknown) => this.owner.onDefect(error));
     });
@@ -217,11 +221,11 @@ export class ClusterConnections {
     if (record) await this.watch(record);
   }
 
-  private async watch(record: StoredCluster): Promise<void> {
+  private async watch(record: StoredCluster, isAnew = false): Promise<void> {
     if (record.lastSyncAt === null || this.isClosed) return;
     try {
       const { informer } = this.entries.get(record.id) ?? this.connect(record);
-      await informer.begin();
+      await (isAnew ? informer.beginAnew() : informer.begin());
     } catch (error) {
       if (!isFailure(error)) throw error;
       this.owner.onFacts(record.id, { reachable: false, reason: error.message });
@@ -230,15 +234,15 @@ export class ClusterConnections {
 
   private connect(record: StoredCluster): Connection {
     const access = this.accessOf(record);
-    const { id, scope = null, lastSyncAt, inCluster } = record;
-    const given = record.namespaces ?? [];
-    const namespaces = given.length > 0 || !access.namespace ? given : [access.namespace];
+    const { id, scope = null, lastSyncAt, inCluster, namespaces: given = [] } = record;
+    const likely = access.namespace ? [access.namespace] : [];
     const informer = new ClusterInformer({
       id,
       cluster: this.config.open(access, id, this.gate),
       origin: originOf(access),
       owner: this.owner,
-      namespaces,
+      given,
+      likely,
       scope,
       lastSyncAt,
     });
@@ -252,7 +256,8 @@ export class ClusterConnections {
       clusterId: id,
       informer,
       access,
-      namespaces: namespaces.length > 0 ? namespaces : null,
+      given,
+      likely,
       calls: new Set(),
     };
     this.entries.set(record.id, entry);

@@ -15,6 +15,7 @@ import {
   namespacesOf,
   type ScopeListing,
   scopesOf,
+  scopesWithin,
 } from './cluster_scopes.ts';
 import { type ScopeStart, ScopeWatches, type ScopeWatchesOwner } from './scope_watches.ts';
 
@@ -38,8 +39,10 @@ export interface InformerOptions {
   /** Identifies its API server. */
   origin: string;
   owner: ClusterInformerOwner;
+  /** The only namespaces that are listed; empty: all that the account may list. */
+  given: readonly string[];
   /** Namespaces in which an account without rights on all of them may have some. */
-  namespaces: readonly string[];
+  likely: readonly string[];
   /** What the last sync was able to list; null: everything. */
   scope: readonly ClusterScope[] | null;
   /** When the workloads were last seen. */
@@ -97,17 +100,24 @@ export class ClusterInformer {
     return this.syncing;
   }
 
+  /** Syncs because other namespaces are given; begins without that if the cluster does not answer. */
+  async beginAnew(): Promise<void> {
+    this.dropOthers();
+    await valueIfAnswered(this.sync());
+    await this.begin();
+  }
+
   /**
-   * Watches what the last sync was able to list, unless it is already watched: from an earlier watch's
-   * position, or after a new listing. Resolves when every watch is open or waiting for the cluster. Nothing
-   * shown waits for the namespaces, so they are read after it, by `readNamespaces`.
+   * Watches what the last sync was able to list, as far as it is still given, unless it is already watched:
+   * from an earlier watch's position, or after a new listing. Resolves when every watch is open or waiting
+   * for the cluster. Nothing shown waits for the namespaces, so they are read after it, by `readNamespaces`.
    */
   async begin(): Promise<void> {
     if (this.syncing) await valueIfAnswered(this.syncing);
     if (this.state !== 'idle') return;
-    const { scope, lastSyncAt, origin } = this.options;
+    const { lastSyncAt, origin } = this.options;
     await this.watch(
-      scopesOf(scope).map((one) => {
+      this.dropOthers().map((one) => {
         const position = this.owner.position(this.id, one, origin);
         // The server may have been restored from a backup meanwhile.
         const from = position && { version: position.version, isDoubtful: true };
@@ -157,6 +167,18 @@ export class ClusterInformer {
     await this.cluster.close();
   }
 
+  /** Drops what is listed outside of what is given now. Returns the scopes to watch until the next sync. */
+  private dropOthers(): WorkloadScope[] {
+    const { scope, given } = this.options;
+    const listed = scopesOf(scope);
+    const scopes = scopesWithin(listed, given);
+    if (scopes !== listed) {
+      this.owner.onScopes(this.id, scopes);
+      this.reportFacts({ reachable: this.reachable, scope: clusterScopeOf(scopes) });
+    }
+    return scopes;
+  }
+
   private become(next: InformerState): void {
     this.watches.end();
     this.stopChecks();
@@ -178,7 +200,7 @@ export class ClusterInformer {
   ): Promise<number> {
     let listings: ScopeListing[];
     try {
-      listings = await listScopes(this.cluster, this.options.namespaces);
+      listings = await listScopes(this.cluster, this.options.given, this.options.likely);
     } catch (error) {
       this.reportHealth(error);
       this.reportFacts({ reachable: this.reachable, ...(await facts) });

@@ -1,4 +1,5 @@
-// The part of a cluster that an account may list: each kind of workload in all namespaces, or in some.
+// The part of a cluster that is listed: each kind of workload in all namespaces, or in some, as far as the
+// account may list them.
 import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cluster.ts';
 import { KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import { type NamespaceRow, namespacesResource } from '../../adapters/kube/namespaces.ts';
@@ -17,7 +18,8 @@ export interface ScopeListing {
   version: string;
 }
 
-const isDenied = (error: unknown): boolean => error instanceof KubeError && error.status.status === 403;
+const isDenied = (error: unknown): error is KubeError =>
+  error instanceof KubeError && error.status.status === 403;
 
 /** The scopes in a cluster's record; null: everything. */
 export const scopesOf = (scope: readonly ClusterScope[] | null): WorkloadScope[] =>
@@ -26,6 +28,13 @@ export const scopesOf = (scope: readonly ClusterScope[] | null): WorkloadScope[]
     : scope.flatMap(({ kind, namespaces }) =>
         (namespaces ?? [null]).map((namespace) => ({ kind, namespace })),
       );
+
+/** `scopes` if no part of them is outside of the namespaces in `given`, which may be empty; else these. */
+export function scopesWithin(scopes: WorkloadScope[], given: readonly string[]): WorkloadScope[] {
+  const isWithin = ({ namespace }: WorkloadScope): boolean => namespace !== null && given.includes(namespace);
+  if (given.length === 0 || scopes.every(isWithin)) return scopes;
+  return WORKLOAD_KINDS.flatMap((kind) => given.map((namespace) => ({ kind, namespace })));
+}
 
 /** The form of scopes in a cluster's record: each kind with its namespaces, null for all. */
 export const clusterScopeOf = (scopes: readonly WorkloadScope[]): ClusterScope[] =>
@@ -56,34 +65,29 @@ async function listScope(cluster: KubeCluster, scope: WorkloadScope): Promise<Sc
   return { scope, rows, version };
 }
 
-/** The listing of a scope; null if the account may not list it. */
-async function listIfAllowed(cluster: KubeCluster, scope: WorkloadScope): Promise<ScopeListing | null> {
+/** The listing of a scope, or why the account may not list it. */
+async function listIfAllowed(cluster: KubeCluster, scope: WorkloadScope): Promise<ScopeListing | KubeError> {
   try {
     return await listScope(cluster, scope);
   } catch (error) {
-    if (isDenied(error)) return null;
+    if (isDenied(error)) return error;
     throw error;
   }
 }
 
-/** Lists one kind as far as the account may: in all namespaces, or else namespace by namespace. */
+/** Lists one kind in each of `given`; if that is empty, in all namespaces or else in each of `likely`. */
 async function listKind(
   cluster: KubeCluster,
   kind: WorkloadKind,
-  namespaces: () => Promise<readonly string[]>,
-): Promise<ScopeListing[] | KubeError> {
-  try {
-    return [await listScope(cluster, { kind, namespace: null })];
-  } catch (error) {
-    if (!(error instanceof KubeError && isDenied(error))) throw error;
-    const listings: ScopeListing[] = [];
-    // One after the other, because a cluster takes few calls at a time.
-    for (const namespace of await namespaces()) {
-      const listing = await listIfAllowed(cluster, { kind, namespace });
-      if (listing) listings.push(listing);
-    }
-    return listings.length > 0 ? listings : error;
-  }
+  given: readonly string[],
+  likely: () => Promise<readonly string[]>,
+): Promise<(ScopeListing | KubeError)[]> {
+  const results = given.length > 0 ? [] : [await listIfAllowed(cluster, { kind, namespace: null })];
+  if (results.some((result) => !(result instanceof KubeError))) return results;
+  // One after the other, because a cluster takes few calls at a time.
+  for (const namespace of given.length > 0 ? given : await likely())
+    results.push(await listIfAllowed(cluster, { kind, namespace }));
+  return results;
 }
 
 const NAME_NAMESPACES =
@@ -91,22 +95,27 @@ const NAME_NAMESPACES =
   'name these in `namespaces` of the cluster (POST or PATCH /k8s/clusters).';
 
 /**
- * Lists both kinds as far as the account may: in all namespaces, or else in those of `given`, or else in
- * those that the cluster lists. Fails cluster_denied when it may list nothing, and as `KubeCluster.list`.
- * docs/reference.md "Sync".
+ * Lists both kinds as far as the account may: in the namespaces of `given`; if that is empty, in all, or else
+ * in those of `likely`, or else in those that the cluster lists. Fails cluster_denied when it may list
+ * nothing, and as `KubeCluster.list`. docs/reference.md "Sync".
  */
-export async function listScopes(cluster: KubeCluster, given: readonly string[]): Promise<ScopeListing[]> {
+export async function listScopes(
+  cluster: KubeCluster,
+  given: readonly string[],
+  likely: readonly string[],
+): Promise<ScopeListing[]> {
   let found: Promise<readonly string[]> | null = null;
   const namespaces = (): Promise<readonly string[]> => {
     found ??=
-      given.length > 0
-        ? Promise.resolve(given)
+      likely.length > 0
+        ? Promise.resolve(likely)
         : listNamespaces(cluster).then((all) =>
             (all ?? []).slice(0, CLOUD.maxNamespaces).map(({ name }) => name),
           );
     return found;
   };
-  const results = await Promise.all(WORKLOAD_KINDS.map((kind) => listKind(cluster, kind, namespaces)));
+  const kinds = WORKLOAD_KINDS.map((kind) => listKind(cluster, kind, given, namespaces));
+  const results = (await Promise.all(kinds)).flat();
   const listings = results.flatMap((result) => (result instanceof KubeError ? [] : result));
   const denial = results.find((result) => result instanceof KubeError);
   if (listings.length > 0 || denial === undefined) return listings;

@@ -38,6 +38,22 @@ async function describe(
   );
 }
 
+/** Warns of the namespaces, of those given for a cluster, that have no workloads: a name may be misspelt. */
+async function warnOfEmpty(
+  command: CommandContext,
+  { id, name }: { id: string; name: string },
+  given: readonly string[] = [],
+): Promise<void> {
+  if (given.length === 0) return;
+  const { cloud } = await command.client();
+  const found = new Set((await cloud.workloads({ cluster: id })).map(({ namespace }) => namespace));
+  const empty = given.filter((namespace) => !found.has(namespace));
+  if (empty.length > 0)
+    command.out.warn(
+      `there are no workloads in ${empty.join(', ')}: check the names, and \`berth k8s rights ${name}\``,
+    );
+}
+
 /** Registers the cluster and looks for its workloads. */
 async function register(
   command: CommandContext,
@@ -51,6 +67,7 @@ async function register(
     const { synced } = await cloud.sync(cluster.id);
     const text = `${name} is registered, with ${countText(synced, 'workload')}`;
     out.record({ ...cluster, synced }, () => `${text}; \`berth k8s workloads\` lists them`);
+    await warnOfEmpty(command, cluster, body.namespaces);
     return undefined;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

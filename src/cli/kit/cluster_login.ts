@@ -38,7 +38,7 @@ export const CONTEXT_OPTIONS = {
 
 /** The options for Berth's own account in the cluster. */
 export const ACCOUNT_OPTIONS = {
-  namespaces: listOption('--namespaces <names>', 'only in these: no right outside of them is needed'),
+  namespaces: listOption('--namespaces <names>', 'only these are listed: no right outside of them is needed'),
   ownAccount: flagOption('--service-account', 'an account of its own also where the login can be stored'),
   lifetime: durationOption('--token-lifetime <duration>', 'of the tokens of that account; default 168h'),
 } as const;

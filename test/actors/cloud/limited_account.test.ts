@@ -150,10 +150,11 @@ describe('an account with rights in some namespaces only', () => {
     const double = await doubleWith('hello');
     double.put('Deployment', workload('other', 'gone', 1));
     const here = await cloud();
-    const { id } = await register(here, double, ['web']);
+    const { id } = await register(here, double);
     await here.clusters.ask('sync', { id });
     expect(here.list()).toHaveLength(2);
     limitTo(double, 'web');
+    double.namespaces.push('other', 'web');
     await here.clusters.ask('sync', { id });
     expect(here.list().map(({ name }) => name)).toEqual(['hello']);
   });

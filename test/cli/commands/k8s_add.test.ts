@@ -29,14 +29,16 @@ it('berth k8s add registers a context from a file or stdin, and syncs it', async
     'dev is registered, with 3 workloads; `berth k8s workloads` lists them\n',
   );
   await run('k8s add --kubeconfig -', kubeconfig());
-  await run('k8s add dev --in-cluster --namespaces web,data');
+  expect((await run('k8s add dev --in-cluster --namespaces shop,data')).stderr).toBe(
+    'warning: there are no workloads in data: check the names, and `berth k8s rights dev`\n',
+  );
   const bodies = asked.flatMap(({ method, path, body }) =>
     method === 'POST' && path === '/k8s/clusters' ? [JSON.parse(body)] : [],
   );
   expect(bodies.map(({ kubeconfig: _, ...body }) => body)).toEqual([
     { name: 'dev', provider: 'kind', renew_token: false },
     { name: 'dev', renew_token: false },
-    { name: 'dev', namespaces: ['web', 'data'], in_cluster: true },
+    { name: 'dev', namespaces: ['shop', 'data'], in_cluster: true },
   ]);
   expect(parseKubeconfig(bodies[0].kubeconfig, Date.now())).toMatchObject({
     server: 'https://10.0.0.1:6443',
