@@ -141,6 +141,8 @@ export interface WorkloadSelection extends Within {
 export interface BulkChange extends WorkloadSelection {
   /** The id of the operation. Each workload is changed only once for it. */
   operation?: string;
+  /** Who requests it, and from which address, for the audit log. */
+  asker?: { readonly who: string; readonly from: string };
   to: 'asleep' | 'awake';
   /** For a sleep: how long connections do not wake the workloads, in milliseconds. */
   holdMs: number | null;

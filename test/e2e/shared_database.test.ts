@@ -91,6 +91,23 @@ async function addWorkload(server: Daemon, name: string): Promise<string> {
 
 const workloads = async (server: Daemon): Promise<any[]> => (await ask(server, 'GET', '/k8s/workloads')).body;
 
+/** The requested changes of the workloads in a namespace in the audit log, in the order of their names. */
+async function auditOfMany(server: Daemon, namespace: string): Promise<any[]> {
+  const { body } = await ask(
+    server,
+    'GET',
+    `/k8s/events/history?namespace=${namespace}&types=operation.done,operation.failed&limit=1000`,
+  );
+  return body
+    .map(({ workload, action, who, from, result }: any) => ({ workload, action, who, from, result }))
+    .sort((one: any, other: any) => (one.workload < other.workload ? -1 : 1));
+}
+
+/** What it has if each of `names` was put to sleep once by a bulk request. */
+const auditOfAll = (names: readonly string[]) =>
+  [...names].sort().map((name) => ({ workload: name, action: 'sleepWorkloads', ...ASKER, result: 'ok' }));
+const ASKER = { who: 'token', from: '127.0.0.1' };
+
 /** Resolves when `server` answers for the clusters, with the milliseconds that it took. */
 async function untilHeld(server: Daemon): Promise<number> {
   const begun = performance.now();
@@ -386,6 +403,39 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
       names.map(() => 'changed'),
     );
     expect(patched()).toBe(40);
+    expect(await auditOfMany(second, 'many')).toEqual(auditOfAll(names));
+  });
+
+  it('have each workload of a bulk request in the audit log once, if one is killed in the middle of it', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    const second = await startServer(team);
+    const names = Array.from({ length: 20 }, (_, index) => `cut${index}`);
+    for (const name of names) double.put('Deployment', workload('cut', name, 2));
+    await addWorkload(first, 'another');
+    const isPatch = ({ method }: { method: string }): boolean => method === 'PATCH';
+    const asked = double.requests.filter(isPatch).length;
+    const released = deferred<void>();
+    double.fault(isPatch, { kind: 'held', until: released.promise }, 4);
+    const sleepMany = (server: Daemon) =>
+      server.request(
+        'POST',
+        '/k8s/workloads/sleep',
+        { namespaces: ['cut'] },
+        { Authorization: 'Bearer cloud', 'Idempotency-Key': 'cut' },
+      );
+    const cut = expect(sleepMany(first)).rejects.toThrow();
+    await eventually(() => double.requests.filter(isPatch).length === asked + 4);
+    first.signal('SIGKILL');
+    await cut;
+    // The cluster does what it has been asked for, and nobody is there to record it.
+    released.resolve();
+    await untilHeld(second);
+    const slept = () => names.filter((name) => double.get('Deployment', 'cut', name).spec.replicas === 0);
+    await eventually(async () => (await auditOfMany(second, 'cut')).length === slept().length);
+    expect(slept()).toHaveLength(4);
+    expect((await sleepMany(second)).body.results).toHaveLength(20);
+    expect(await auditOfMany(second, 'cut')).toEqual(auditOfAll(names));
   });
 
   it('do not take over a database that a newer Berth has migrated', async () => {

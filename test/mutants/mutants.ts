@@ -942,6 +942,14 @@ export const MUTANTS: readonly Mutant[] = [
       AUDIT,
     ],
     [
+      'forgotten-bulk',
+      'the audit log lacks the workloads that a bulk change had changed when the daemon was killed',
+      'src/actors/cloud/bulk_audit.ts',
+      "const isCutOff = code === null || code === 'interrupted';",
+      "const isCutOff = code === 'ok';",
+      ['test/actors/cloud/bulk_changes.test.ts'],
+    ],
+    [
       'event-not-committed',
       'the event of a removed grant is not committed with the removal',
       'src/actors/cloud/principals.ts',

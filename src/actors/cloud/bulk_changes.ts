@@ -12,6 +12,8 @@ export interface BulkChangesOwner {
   /** Resolves with the replica count after the change. */
   sleep(id: string, holdMs: number | null, operation: string | undefined): Promise<number>;
   wake(id: string, change: Pick<BulkChange, 'operation' | 'subject'>): Promise<number>;
+  /** These changes have failed. Resolves when that is in the audit log. */
+  onFailed(change: BulkChange, results: readonly BulkResult[]): Promise<void>;
 }
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
@@ -57,11 +59,19 @@ export class BulkChanges {
       );
     const results = await Promise.all(rows.map((row) => this.changeOne(row, change)));
     // Not a result of the workload: once the whole operation fails, a retry with its key goes on with it.
-    const prevented = results.find(({ code }) => code === 'standing_by');
-    if (prevented) throw fail('standing_by', prevented.message ?? '');
-    const left = results.filter(({ code }) => this.isEnded && code === 'daemon_busy').length;
-    if (left > 0)
-      throw fail('daemon_busy', `the server ended before it had changed ${left} of ${rows.length} workloads`);
+    const prevented = results.filter(({ code }) => code === 'standing_by');
+    const left = results.filter(({ code }) => this.isEnded && code === 'daemon_busy');
+    const failed = results.filter((result) => result.outcome === 'failed');
+    await this.owner.onFailed(
+      change,
+      failed.filter((result) => !prevented.includes(result) && !left.includes(result)),
+    );
+    if (prevented[0]) throw fail('standing_by', prevented[0].message ?? '');
+    if (left.length > 0)
+      throw fail(
+        'daemon_busy',
+        `the server ended before it had changed ${left.length} of ${rows.length} workloads`,
+      );
     return results;
   }
 

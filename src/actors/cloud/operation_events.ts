@@ -9,11 +9,13 @@ import {
 
 const MAX_REASON_LENGTH = 1_000;
 
+export const shortReason = (text: string | null): string | null => text?.slice(0, MAX_REASON_LENGTH) ?? null;
+
 /** The event of the end of an operation. */
 export function endEvent(row: StoredOperation): NewCloudEvent {
   const { id, action, who, from, subject, result } = row;
   const code = resultCodeOf(row) ?? 'ok';
-  const reason = (result?.failure?.message ?? result?.reason ?? null)?.slice(0, MAX_REASON_LENGTH) ?? null;
+  const reason = shortReason(result?.failure?.message ?? result?.reason ?? null);
   const type =
     code === 'ok' ? 'operation.done' : code === 'interrupted' ? 'operation.interrupted' : 'operation.failed';
   return { ...subject, type, who, from, action, operationId: id, result: code, reason };

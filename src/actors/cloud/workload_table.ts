@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
 import type { CloudStore, WorkloadView } from '../../adapters/storage/cloud_store.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
+import type { CommittedCloudEvent, NewCloudEvent } from '../../protocol/cloud_events.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { StoredCluster } from '../../protocol/clusters.ts';
@@ -12,6 +13,7 @@ import type { SavingsSelection, StoredSavings } from '../../protocol/savings.ts'
 import { newUlid } from '../../protocol/ulid.ts';
 import type { Clock, Ref } from '../../runtime/actor.ts';
 import { CLOUD, SAVINGS } from '../../settings/cloud_limits.ts';
+import type { BulkAudit } from './bulk_audit.ts';
 import { ChangeAllowances } from './change_allowances.ts';
 import { scopesOf } from './cluster_scopes.ts';
 import { countSleep, type EndedSpan, SavingsTotals, type Sight, savingsOf, savingsUntil } from './savings.ts';
@@ -25,6 +27,9 @@ import { type Observer, observe, tombstoneOf, workloadId, workloadRow } from './
 const isWithin = ({ kind, namespace }: WorkloadScope, seen: ObservedWorkload): boolean =>
   seen.kind === kind && (namespace === null || seen.namespace === namespace);
 
+const committedAt = (at: number, events: readonly NewCloudEvent[]): CommittedCloudEvent[] =>
+  events.map((event) => ({ key: newUlid(at), at, event }));
+
 export interface WorkloadTableOwner {
   readonly clock: Clock;
   /** The clock for idle times. */
@@ -35,6 +40,8 @@ export interface WorkloadTableOwner {
   rulesOf(row: StoredWorkload): Pick<WorkloadRow, 'policy' | 'after'>;
   /** A record was written. `before` is undefined for a new one, `after` for one no longer in its cluster. */
   onRowChange(id: string, before: StoredWorkload | undefined, after: StoredWorkload | undefined): void;
+  /** The ends of requests that a change of a record reports. */
+  readonly audit: Pick<BulkAudit, 'changeEvents'>;
   /** Receives errors of work that is not awaited. */
   onDefect(error: unknown): void;
 }
@@ -223,6 +230,11 @@ export class WorkloadTable implements CommitSource {
     return savingsUntil(this.savings, this.rows(), this.owner.steady.now(), selection);
   }
 
+  /** Commits events about a workload whose record they do not change. */
+  report(clusterId: string, id: string, events: readonly NewCloudEvent[]): void {
+    this.commits.rowChanged(clusterId, id, { events: committedAt(this.clock.now(), events) }, null);
+  }
+
   /** Resolves when every change so far is on disk and shown. Fails storage_full. */
   flush(): Promise<void> {
     return this.commits.flush();
@@ -307,9 +319,10 @@ export class WorkloadTable implements CommitSource {
     else this.add(row);
     const at = this.clock.now();
     const changes = before ? changeEvents(before, row, this.owner.self) : [];
-    const events = this.allowances.admit(row.clusterId, changes);
-    const committed = events.map((event) => ({ key: newUlid(at), at, event }));
-    const change = { events: committed, saved: this.count(ended) };
+    const admitted = this.allowances.admit(row.clusterId, changes);
+    // Requests are few, and none may be missing from the audit log.
+    const events = [...admitted, ...(before ? this.owner.audit.changeEvents(before, row) : [])];
+    const change = { events: committedAt(at, events), saved: this.count(ended) };
     this.commits.rowChanged(row.clusterId, row.id, change, lazily ? CLOUD.activityFlushMs : null);
     this.owner.onRowChange(row.id, before, row);
   }

@@ -29,6 +29,7 @@ import {
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { THREADS } from '../../settings/limits.ts';
 import { ActivityReports } from './activity_reports.ts';
+import { BulkAudit } from './bulk_audit.ts';
 import { BulkChanges } from './bulk_changes.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import { CommitTeller } from './commit_teller.ts';
@@ -70,6 +71,7 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
   private readonly activityReports: ActivityReports;
   private readonly scale: ScaleChanges;
   private readonly bulk: BulkChanges;
+  readonly audit = new BulkAudit();
   readonly policies: WorkloadPolicies;
   readonly use: WorkloadUse;
   private readonly labels: LabelChanges;
@@ -113,6 +115,7 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
       sleep: async (id, holdMs, operation) =>
         (await this.scale.sleep({ id, by: 'request', holdMs, ...(operation && { operation }) })).replicas,
       wake: async (id, change) => (await this.scale.wake({ id, by: 'request', ...change })).replicas,
+      onFailed: (change, results) => this.reportFailed(change, results),
     });
     this.labels = new LabelChanges((ids) => context.ref('principals').tell('relabelled', { ids }));
     this.store = config.store;
@@ -131,6 +134,7 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
 
   async start(): Promise<void> {
     await this.teller.start();
+    this.audit.load(await this.store.operations());
     const clusters = await this.store.clusters();
     for (const cluster of clusters) await this.table.load(cluster);
     await this.table.flush();
@@ -207,7 +211,16 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
   }
 
   changeMany(change: BulkChange): Promise<BulkResult[]> {
-    return this.bulk.run(change);
+    return this.audit.during(change, () => this.bulk.run(change));
+  }
+
+  private async reportFailed(change: BulkChange, results: readonly BulkResult[]): Promise<void> {
+    for (const result of results) {
+      const events = this.audit.failureEvents(change, result);
+      if (events.length > 0) this.table.report(result.clusterId, result.id, events);
+    }
+    // On a full disk they are committed later.
+    await tolerateFailure(this.table.flush(), () => undefined);
   }
 
   async autoSleep({

@@ -3,17 +3,30 @@ import { expect, it } from 'vitest';
 import { BulkChanges } from '../../../src/actors/cloud/bulk_changes.ts';
 import { observe } from '../../../src/actors/cloud/workload_record.ts';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
+import { NO_SUBJECT } from '../../../src/protocol/cloud_events.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import { newUlid } from '../../../src/protocol/ulid.ts';
 import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { realTime } from '../../kit/actors.ts';
-import { ANY, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
-import { workload } from '../../kit/kube_double.ts';
+import { ANY, auditOf, type Cloud, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
+import { type Json, statusOf, workload } from '../../kit/kube_double.ts';
 import { observedWorkload } from '../../kit/observed_workload.ts';
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `w${1_000 + index}`);
 const change = { ...ALL_WORKLOADS, holdMs: null, isDryRun: false };
+
+const asker = { who: 'token:ci', from: '192.0.2.7' };
+/** What the audit log has of each workload that the operation has changed or failed to change. */
+async function told(here: Cloud, operation: string): Promise<Json[]> {
+  // What has been sent to the journal before is on disk then, as it is before the end of an operation.
+  await here.cloudEvents.ask('append', { events: [{ type: 'workload.asleep' }] });
+  return (await auditOf(here)).filter(
+    ({ action, operation_id, workload_id }: Json) => action && workload_id && operation_id === operation,
+  );
+}
+const toldNames = async (here: Cloud, operation: string): Promise<string[]> =>
+  (await told(here, operation)).map(({ workload }) => workload).sort();
 
 it('500 workloads are put to sleep and woken in one request, and other calls to the cluster get through', async () => {
   const double = await doubleWith(...names(500));
@@ -84,13 +97,80 @@ it('a bulk change during which the lease was uncertain fails as a whole, and goe
   const here = await cloud({ open: (access) => openKubeCluster(access, ANY, realTime, { assertMayChange }) });
   const clusterId = await here.add(double.kubeconfig);
   const operation = newUlid(Date.now());
-  const sleepAll = () => here.workloads.ask('changeMany', { ...change, to: 'asleep', clusterId, operation });
+  const sleepAll = () =>
+    here.workloads.ask('changeMany', { ...change, to: 'asleep', clusterId, operation, asker });
   allowed = 5;
   await expect(sleepAll()).rejects.toMatchObject({ code: 'standing_by', message: /does not confirm/ });
   expect(patches()).toBe(5);
+  expect(await told(here, operation)).toMatchObject(names(5).map(() => ({ result: 'ok' })));
   allowed = 100;
   expect(new Set((await sleepAll()).map(({ outcome }) => outcome))).toEqual(new Set(['changed']));
   expect(patches()).toBe(12);
+  expect(await toldNames(here, operation)).toEqual(names(12));
+});
+
+it('the audit log has each workload that a bulk change has changed or failed to change', async () => {
+  const double = await doubleWith('one', 'two');
+  double.put('Deployment', workload('kube-system', 'dns', 2));
+  double.change('Deployment', 'web', 'one', ({ metadata }) => {
+    metadata.annotations = { 'berth/after': 'two' };
+  });
+  double.onPatched = (kind, { metadata: { namespace, name }, spec: { replicas } }) =>
+    double.change(kind, namespace, name, (object) => {
+      object.status = statusOf(replicas, replicas);
+    });
+  const here = await cloud();
+  const clusterId = await here.add(double.kubeconfig);
+  await here.workloads.ask('sleep', { id: here.find('web/two').id, by: 'request', holdMs: null });
+  const [slept, woken] = [newUlid(Date.now()), newUlid(Date.now())];
+  const all = { ...change, clusterId, asker };
+  await here.workloads.ask('changeMany', { ...all, to: 'asleep', operation: slept });
+  await here.workloads.ask('changeMany', { ...all, selector: 'app=one', to: 'awake', operation: woken });
+  const by = { who: 'token:ci', from: '192.0.2.7', cluster: 'test', kind: 'Deployment' };
+  const isDone = { ...by, type: 'operation.done', result: 'ok', reason: null, namespace: 'web' };
+  expect(await told(here, slept)).toMatchObject([
+    { ...isDone, action: 'sleepWorkloads', workload: 'one', workload_id: here.find('web/one').id },
+    {
+      ...by,
+      ...{ type: 'operation.failed', action: 'sleepWorkloads', result: 'sleep_refused' },
+      ...{ namespace: 'kube-system', workload: 'dns', reason: expect.stringContaining('kube-system') },
+    },
+  ]);
+  // With the workload that it was woken after.
+  expect(await told(here, woken)).toMatchObject([
+    { ...isDone, action: 'wakeWorkloads', workload: 'two' },
+    { ...isDone, action: 'wakeWorkloads', workload: 'one' },
+  ]);
+});
+
+it('the audit log has each workload of an interrupted bulk change once, also if it is repeated', async () => {
+  const double = await doubleWith('one', 'two', 'three');
+  const first = await cloud();
+  const clusterId = await first.add(double.kubeconfig);
+  const begin = ({ operations }: Cloud) =>
+    operations.ask('begin', {
+      request: { key: 'k', fingerprint: '', action: 'sleepWorkloads', ...asker, subject: NO_SUBJECT },
+    });
+  const { id: operation } = await begin(first);
+  const sleep = ({ workloads }: Cloud, selector: string) =>
+    workloads.ask('changeMany', { ...change, to: 'asleep', selector, clusterId, operation, asker });
+  await sleep(first, 'app=one');
+  await first.stop();
+  // As if the cluster had taken a patch whose answer a kill prevented.
+  const { annotations } = double.get('Deployment', 'web', 'one').metadata;
+  double.change('Deployment', 'web', 'two', ({ metadata, spec }) => {
+    metadata.annotations = annotations;
+    spec.replicas = 0;
+  });
+  const next = await cloud({ folder: first.folder, vault: first.vault });
+  await next.until('web/two', ({ replicas }) => replicas === 0);
+  expect(await toldNames(next, operation)).toEqual(['one', 'two']);
+  expect(await begin(next)).toMatchObject({ id: operation, run: true });
+  expect((await sleep(next, 'app')).map(({ outcome }) => outcome)).toEqual(['changed', 'changed', 'changed']);
+  expect(await toldNames(next, operation)).toEqual(['one', 'three', 'two']);
+  expect(await told(next, operation)).toMatchObject(
+    Array.from({ length: 3 }, () => ({ ...asker, type: 'operation.done', action: 'sleepWorkloads' })),
+  );
 });
 
 it('a bulk change during which the server shuts down begins no more changes, and goes on when it is repeated', async () => {
@@ -143,7 +223,12 @@ it('selects without a copy of any workload, since a request looks at all of them
         },
       }),
   );
-  const owner = { rows: () => rows, sleep: async () => 0, wake: async () => 1 };
+  const owner = {
+    rows: () => rows,
+    sleep: async () => 0,
+    wake: async () => 1,
+    onFailed: async () => undefined,
+  };
   const select = (namespace: string) =>
     new BulkChanges(owner).run({ ...change, to: 'asleep', isDryRun: true, namespaces: [namespace] });
   expect([await select('other'), (await select('web')).length, copies]).toEqual([[], 10, 0]);

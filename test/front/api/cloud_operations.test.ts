@@ -200,7 +200,8 @@ describe('an Idempotency-Key', () => {
     expect(real.body.results).toMatchObject([{ outcome: 'changed' }]);
     const told = (await auditOf(made.here)).filter(({ action }: Json) => action !== null);
     expect(told).toMatchObject([
-      { action: 'sleepWorkloads', cluster_id: made.clusterId, reason: '1 changed' },
+      { action: 'sleepWorkloads', workload_id: made.id, reason: null },
+      { action: 'sleepWorkloads', cluster_id: made.clusterId, workload_id: null, reason: '1 changed' },
     ]);
   });
 });

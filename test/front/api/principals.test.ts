@@ -304,6 +304,25 @@ describe('a principal that may see one namespace', () => {
     const wake = await made.call('POST', '/k8s/workloads/wake', { token, body });
     expect(wake).toMatchObject({ status: 403, body: { code: 'forbidden' } });
   });
+
+  it('sees who has changed its workloads in bulk, and nothing of the others', async () => {
+    const made = await api();
+    const token = await made.token('web', { role: 'viewer', cluster_id: made.one, namespace: 'web' });
+    const slept = await made.call('POST', '/k8s/workloads/sleep', { body: { selector: 'app' } });
+    expect(names(slept.body.results)).toEqual(['far', 'hello', 'pay', 'plain']);
+    const history = async (query: string): Promise<Json[]> =>
+      (await made.call('GET', `/k8s/events/history?types=operation.done&${query}`, { token })).body;
+    const seen = await history('namespace=web');
+    expect(seen.map(({ workload }: Json) => workload).sort()).toEqual(['hello', 'plain']);
+    expect(await history('')).toEqual(seen);
+    expect(await history(`workload_id=${made.hello}`)).toMatchObject([
+      {
+        ...{ who: 'token', from: '127.0.0.1', action: 'sleepWorkloads', result: 'ok' },
+        ...{ workload: 'hello', operation_id: slept.headers['berth-operation'] },
+      },
+    ]);
+    expect(await history(`workload_id=${made.pay}`)).toEqual([]);
+  });
 });
 
 describe('a principal that may see some workloads of a namespace', () => {

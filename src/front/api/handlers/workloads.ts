@@ -29,7 +29,7 @@ async function sendPage(request: ListRequest, selection: WorkloadSelection): Pro
 }
 
 async function changeMany(
-  { app, body, principal, operationId: operation }: RequestContext<unknown, BulkInput>,
+  { app, body, principal, operationId: operation, who, from }: RequestContext<unknown, BulkInput>,
   to: BulkChange['to'],
   role: Role,
 ): Promise<BulkAnswer> {
@@ -37,7 +37,7 @@ async function changeMany(
   const limits = principal && { within: principal.scopes(role), subject: principal.subjects[0] };
   const results = await workloadsOf(app).ask(
     'changeMany',
-    { to, ...body, ...limits, ...(operation && { operation }) },
+    { to, ...body, ...limits, ...(operation && { operation, asker: { who, from } }) },
     { deadlineMs: CLOUD.bulkTimeoutMs },
   );
   return {
