@@ -126,9 +126,9 @@ export const clusterAddCommand = defineCommand({
     }
     const chosen = await chooseContext(options);
     const name = given ?? chosen.context.name;
-    if (dryRun) return describe(command, name, chosen, options);
     // Do not make the user log in if the name is taken or the daemon is not running.
     await refuseTaken(command, name);
+    if (dryRun) return describe(command, name, chosen, options);
     const credentials = await credentialsFor(command, chosen, options, options);
     if (credentials) return register(command, { name, ...more, ...credentials });
     command.out.note('Nothing is changed.');

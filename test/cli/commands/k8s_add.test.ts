@@ -66,6 +66,12 @@ it('berth k8s add does not request a login that it could not use', async () => {
   expect(asked.filter(({ method }) => method !== 'GET')).toEqual([]);
   const dry = await run('k8s add other --dry-run --json --kubeconfig -', login);
   expect(JSON.parse(dry.stdout)).toMatchObject({ name: 'other', context: 'dev', login: 'exec' });
+  const dryTaken = await run('k8s add dev --dry-run --kubeconfig -', login);
+  expect(dryTaken).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('there is a cluster dev'),
+  });
   const printed = await run('k8s add --print --namespaces web');
   expect(printed.stdout).toContain('kind: Role\n');
   expect(printed.stdout).not.toContain('kind: Cluster');
