@@ -64,6 +64,14 @@ const workloadsArgument = {
   completes: 'workload',
 } as const;
 
+/** What a list without workloads says. */
+function emptyText(hasClusters: boolean, isSelection: boolean): string {
+  if (!hasClusters) return 'There are no clusters. `berth k8s add` registers one.';
+  return isSelection
+    ? 'No workload is selected.'
+    : 'There are no workloads. `berth k8s sync` discovers those of your clusters.';
+}
+
 export const workloadListCommand = defineCommand({
   options: {
     cluster: clusterOption,
@@ -78,6 +86,7 @@ export const workloadListCommand = defineCommand({
     const client = await context.client();
     const clusters = await client.cloud.clusters();
     const only = cluster === undefined ? undefined : await findCluster(client, cluster);
+    const isSelection = namespace.length > 0 || selector !== undefined || state !== undefined;
     const shown = await client.cloud.workloads({
       cluster: only?.id,
       namespaces: namespace,
@@ -87,9 +96,7 @@ export const workloadListCommand = defineCommand({
     context.out.rows(
       shown,
       columns(only ? [only] : clusters, context.out.format === 'wide'),
-      clusters.length === 0
-        ? 'There are no clusters. `berth k8s add` registers one.'
-        : 'There are no workloads. `berth k8s sync` discovers those of your clusters.',
+      emptyText(clusters.length > 0, isSelection),
     );
   },
 });

@@ -26,6 +26,19 @@ it('berth k8s lists clusters and workloads', async () => {
   expect(asked.every(({ headers }) => headers.authorization === `Bearer ${bearerOf('cloudy')}`)).toBe(true);
 });
 
+it('berth k8s workloads says whether there are no workloads or none is selected', async () => {
+  const { run } = await cloud({
+    ...ANSWERS,
+    'GET /k8s/workloads': [200, []],
+    'GET /k8s/workloads?namespace=zzz': [200, []],
+    'GET /k8s/workloads?state=asleep': [200, []],
+    'GET /k8s/workloads?selector=app%3Dzzz': [200, []],
+  });
+  expect((await run('k8s workloads')).stderr).toContain('There are no workloads. `berth k8s sync` discovers');
+  for (const selection of ['-n zzz', '--state asleep', '-l app=zzz'])
+    expect((await run(`k8s workloads ${selection}`)).stderr, selection).toBe('No workload is selected.\n');
+});
+
 it('berth k8s reports why a cluster is unreachable', async () => {
   const reason = '10.0.0.1:6443 cannot be reached: no answer in 10000 ms';
   const path = `GET /k8s/clusters/${ID('A')}`;
