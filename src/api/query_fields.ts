@@ -35,4 +35,8 @@ export const logTail = {
 export const followedLogs = {
   ...logTail,
   lines: { ...logTail.lines, least: 0, summary: 'How many of the last lines come first; default 0' },
+  growth: {
+    kind: 'flag',
+    summary: 'true: in place of lines, an event `growth` for output, whether or not it ends a line',
+  },
 } as const;

@@ -31,7 +31,7 @@ const KINDS: readonly ResourceKind[] = [
     list: async (client, signal) => (await client.services({ signal })).map(({ name }) => name),
     read: async (client, name, signal) =>
       (await client.logs(name, { lines: LOG_LINES, signal })).lines.join('\n'),
-    changes: (client, name, signal) => client.followLogs(name, { lines: 0, signal }),
+    changes: (client, name, signal) => client.followLogGrowth(name, { signal }),
   },
   {
     template: 'berth://agents/{name}/screen',
@@ -41,7 +41,7 @@ const KINDS: readonly ResourceKind[] = [
     list: async (client, signal) =>
       (await client.agents({ signal })).filter(({ active }) => active).map(({ name }) => name),
     read: async (client, name, signal) => (await client.agentScreen(name, { signal })).lines.join('\n'),
-    changes: (client, name, signal) => client.followAgentLogs(name, { lines: 0, raw: true, signal }),
+    changes: (client, name, signal) => client.followAgentLogGrowth(name, { signal }),
   },
 ];
 

@@ -391,6 +391,30 @@ describe('a request over HTTP', () => {
       expect(contents[0]).toMatchObject({ text: expect.stringContaining(`line-${at}`) });
     }
   });
+
+  it('notifies subscribers of output without a newline', async () => {
+    const [port] = ownPorts(1);
+    const daemon = await daemonOf({ config: `[agents]\nports = [${port}, ${port}]\n` });
+    const drawing = (text: string) => `while :; do printf '${text}'; sleep 0.1; done`;
+    await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: drawing('\\033[Htick') });
+    await daemon.request('POST', '/v1/services', { name: 'web', cmd: drawing('.'), port: null });
+    await daemon.request('POST', '/v1/services/web/start');
+    const uris = ['berth://agents/bot/screen', 'berth://services/web/logs'];
+    for (const [client, isOlder] of [
+      [await overHttp(daemon, '2026-07-28'), false],
+      [await overStdio(daemon, '2026-07-28', folder()), false],
+      [await overStdio(daemon, '2025-11-25', folder()), true],
+    ] as const) {
+      const told = new Set<string>();
+      client.setNotificationHandler(
+        'notifications/resources/updated',
+        ({ params }) => void told.add(params.uri),
+      );
+      if (isOlder) for (const uri of uris) await client.subscribeResource({ uri });
+      else await client.listen({ resourceSubscriptions: uris });
+      await eventually(async () => told.size === uris.length);
+    }
+  });
 });
 
 describe('the daemon', () => {

@@ -5,7 +5,8 @@ import type { KeysRequest, PromptRequest, SpinupRequest, StateReport } from '../
 import type { QueryInputOf } from '../../api/operation.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 import { type AttachOptions, attachTerminal, type TerminalSession } from '../attach_terminal.ts';
-import { followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
+import type { StreamOptions } from '../event_stream.ts';
+import { followGrowth, followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
 
 export interface ScreenOptions extends CallOptions {
   /** `ansi`: lines keep their colours. Default `text`. */
@@ -43,6 +44,9 @@ export const agentMethods = (endpoint: Endpoint) => ({
     call(endpoint, agents.logs, { name, query: logsQuery(options), signal: options.signal }),
   followAgentLogs: (name: string, options: LogFollowOptions = {}) =>
     followLog(endpoint, agents.followLogs, name, options),
+  /** Yields each time the agent has printed something, whether or not it ends a line. */
+  followAgentLogGrowth: (name: string, options: StreamOptions = {}) =>
+    followGrowth(endpoint, agents.followLogs, name, options),
   /** Why it is in its state: what each source says, and based on which lines. */
   explainAgent: (name: string, { signal }: CallOptions = {}) =>
     call(endpoint, agents.explain, { name, signal }),

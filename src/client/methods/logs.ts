@@ -7,7 +7,7 @@ import type { QueryInput } from '../../api/query.ts';
 import type { followedLogs, logTail } from '../../api/query_fields.ts';
 import type { LogsQuery } from '../../protocol/logs.ts';
 import { type CallOptions, call, type Endpoint, sendRequest } from '../api_call.ts';
-import { type StreamOptions, sseFrames } from '../event_stream.ts';
+import { type SseFrame, type StreamOptions, sseFrames } from '../event_stream.ts';
 
 export type LogOptions = CallOptions & Partial<LogsQuery>;
 export type LogFollowOptions = StreamOptions & Partial<LogsQuery>;
@@ -25,6 +25,19 @@ export const logsQuery = ({
   raw,
 });
 
+/** The frames of a log stream. After a disconnect, it resumes after the last one, whatever `lines` is. */
+function logFrames(
+  endpoint: Endpoint,
+  operation: Operation,
+  name: string,
+  query: QueryInput<typeof followedLogs>,
+  options: StreamOptions,
+): AsyncGenerator<SseFrame> {
+  const open = (lastEventId: string | null, signal: AbortSignal) =>
+    sendRequest(endpoint, operation, { name, query, signal }, { lastEventId });
+  return sseFrames(open, null, options);
+}
+
 /** The last `lines` of the log of `name`, then every new one. Reconnects after a disconnect. */
 export async function* followLog(
   endpoint: Endpoint,
@@ -32,15 +45,22 @@ export async function* followLog(
   name: string,
   options: LogFollowOptions,
 ): AsyncGenerator<string> {
-  const query = logsQuery(options);
-  // After a disconnect, resumes after the last line, whatever `lines` is.
-  const open = (lastEventId: string | null, signal: AbortSignal) =>
-    sendRequest(endpoint, operation, { name, query, signal }, { lastEventId });
-  for await (const frame of sseFrames(open, null, options)) {
+  for await (const frame of logFrames(endpoint, operation, name, logsQuery(options), options)) {
     if (frame.event !== 'line') continue;
     const { line }: { line: string } = JSON.parse(frame.data);
     yield line;
   }
+}
+
+/** Yields when `name` has printed something, whether or not it ends a line. Reconnects after a disconnect. */
+export async function* followGrowth(
+  endpoint: Endpoint,
+  operation: Operation,
+  name: string,
+  options: StreamOptions,
+): AsyncGenerator<void> {
+  for await (const { event } of logFrames(endpoint, operation, name, { growth: true }, options))
+    if (event === 'growth') yield;
 }
 
 /** Selects lines, and their number: docs/reference.md "Logs of many services". */

@@ -4,7 +4,8 @@ import { services } from '../../api/services.ts';
 import type { Registration } from '../../api/services_shapes.ts';
 import type { UsageRange } from '../../protocol/stats.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
-import { followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
+import type { StreamOptions } from '../event_stream.ts';
+import { followGrowth, followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
 
 export interface StartOptions extends CallOptions {
   /** Milliseconds; absent: the service's own. */
@@ -71,4 +72,7 @@ export const serviceMethods = (endpoint: Endpoint) => ({
   /** The last `lines`, then every new one. */
   followLogs: (name: string, options: LogFollowOptions = {}) =>
     followLog(endpoint, services.followLogs, name, options),
+  /** Yields each time the service has printed something, whether or not it ends a line. */
+  followLogGrowth: (name: string, options: StreamOptions = {}) =>
+    followGrowth(endpoint, services.followLogs, name, options),
 });

@@ -57,6 +57,9 @@ function timeLookup(times: LogSlice['times']): (offset: number) => number {
   };
 }
 
+/** The frame that tells of output up to the offset `id`. */
+const growthFrame = (id: number): string => `id: ${id}\nevent: growth\ndata: {}\n\n`;
+
 /** The part of `slice` that fits into one step. */
 function firstLines(slice: LogSlice): LogSlice {
   let lines = 0;
@@ -91,6 +94,12 @@ function formatStep(
       frames += lineFrame(lineText(line, format), line.next);
   const next = { offset: end, run: isOther ? run : from.run, partial: cutter.partial };
   return { frames: Buffer.from(frames), next };
+}
+
+/** The step from `from` over `slice` for followers that want to know of output and not what it is. */
+function growthStep(from: LogPosition, { end, parts }: LogSlice): Omit<LogStep, 'endAt'> {
+  const frame = parts.length > 0 ? growthFrame(end) : '';
+  return { frames: Buffer.from(frame), next: { ...from, offset: end } };
 }
 
 /** The latest steps of all logs, and the reads under way. */
@@ -175,6 +184,8 @@ export class LogStepCache {
 export interface FollowedLogOptions {
   service: Ref<ServiceProtocol>;
   query: LogsQuery;
+  /** Whether growth is wanted in place of lines. */
+  growth: boolean;
   isRunning: () => boolean;
 }
 
@@ -186,14 +197,16 @@ export class FollowedLog {
   private readonly cache: LogStepCache;
   private readonly service: Ref<ServiceProtocol>;
   private readonly query: LogsQuery;
+  private readonly growth: boolean;
   private readonly isRunning: () => boolean;
   private readonly format: LineFormat;
 
-  constructor(cache: LogStepCache, { service, query, isRunning }: FollowedLogOptions) {
+  constructor(cache: LogStepCache, { service, query, growth, isRunning }: FollowedLogOptions) {
     this.cache = cache;
     this.id = cache.nextLog();
     this.service = service;
     this.query = query;
+    this.growth = growth;
     this.isRunning = isRunning;
     this.format = { raw: query.raw, stamp: query.timestamps ? localTime : null };
   }
@@ -214,7 +227,9 @@ export class FollowedLog {
     });
     const isAtEnd = slice.end <= position.offset;
     return this.cache.inTurn(() => ({
-      ...formatStep(position, slice, this.isRunning(), this.format),
+      ...(this.growth
+        ? growthStep(position, slice)
+        : formatStep(position, slice, this.isRunning(), this.format)),
       endAt: isAtEnd ? endAt : null,
     }));
   }

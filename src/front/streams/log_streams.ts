@@ -188,7 +188,7 @@ export class LogStreams {
   /** The group of followers of this log with this query. A group ends with its last follower. */
   private groupOf(request: FollowLogRequest): FollowerGroup {
     const { stream, timestamps, raw } = request.query;
-    const key = JSON.stringify([request.name, stream, timestamps, raw]);
+    const key = JSON.stringify([request.name, stream, timestamps, raw, request.growth]);
     const found = this.groups.get(key);
     if (found) return found;
     const log = new FollowedLog(this.steps, request);

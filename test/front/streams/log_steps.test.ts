@@ -97,7 +97,12 @@ async function stepsThrough(output: Buffer): Promise<string[]> {
   });
   const query = { lines: 0, stream: null, timestamps: false, raw: false };
   const cache = new LogStepCache(new FairQueue());
-  const log = new FollowedLog(cache, { service: here.ref('service:web'), query, isRunning: () => true });
+  const log = new FollowedLog(cache, {
+    service: here.ref('service:web'),
+    query,
+    growth: false,
+    isRunning: () => true,
+  });
   const steps: string[] = [];
   for (let position = positionAt(0); ; ) {
     const { frames, next, endAt } = await log.stepFrom(position);

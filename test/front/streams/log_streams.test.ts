@@ -112,6 +112,22 @@ describe.each(SERVERS)('a log stream of %s', (server) => {
     expect(await lines(whole, 5)).toEqual(['a', 'b', 'c', 'half and half', 'next']);
   });
 
+  it('tells on request only that something was printed, also without a newline', async () => {
+    const front = await start();
+    front.log.add('before');
+    const client = await follow(front, '?growth=true&stream=stdout');
+    front.print('Continue? ');
+    await client.until(1);
+    front.print('an error', 'stderr');
+    front.print('[y/N]');
+    const frames = (await client.until(2)).slice(-2);
+    expect(frames.map(({ event, data }) => [event, data])).toEqual([1, 2].map(() => ['growth', '{}']));
+    client.close();
+    front.print(' y');
+    const again = await follow(front, '?growth=true', { 'last-event-id': String(frames[1]?.id) });
+    expect((await again.until(1)).at(-1)).toMatchObject({ event: 'growth', id: front.log.end() });
+  });
+
   it('completes the unfinished line of one output, whatever the other printed after it', async () => {
     const front = await start();
     front.log.add('a\nhal');

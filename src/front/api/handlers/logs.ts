@@ -1,7 +1,7 @@
 // Logs of services and of agents: the last lines as JSON, and a stream of new lines.
 
 import type { QueryValues } from '../../../api/query.ts';
-import type { logTail } from '../../../api/query_fields.ts';
+import type { followedLogs, logTail } from '../../../api/query_fields.ts';
 import type { LogsQuery } from '../../../protocol/logs.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import { LOGS } from '../../../settings/limits.ts';
@@ -35,11 +35,12 @@ export const streamLogs = ({
   query,
   lastEventId,
   open,
-}: StreamContext<LogsInput>): Promise<void> =>
+}: StreamContext<QueryValues<typeof followedLogs>>): Promise<void> =>
   app.logs.follow({
     name,
     service: serviceRef(app, name),
     query: logsQuery(query, 0),
+    growth: query.growth ?? false,
     lastEventId,
     isRunning: () => app.views.state(name)?.process != null,
     open,
