@@ -2,7 +2,7 @@
 // docs/reference.md "Prompt". Nothing about them is stored, so no later daemon types one again.
 import type { AgentStatus } from '../../protocol/agent_state.ts';
 import { fail } from '../../protocol/errors.ts';
-import { appearedLines } from '../../protocol/prompt_text.ts';
+import { appearedLines, isTextShown } from '../../protocol/prompt_text.ts';
 import type { PromptMessage, PromptReply } from '../../protocol/prompts.ts';
 import { type Clock, type Failure, tolerateFailure } from '../../runtime/actor.ts';
 import { AGENT_STATE, PROMPT } from '../../settings/agent_limits.ts';
@@ -31,10 +31,12 @@ interface SubmittedPrompt {
   run: string;
   /** Epoch milliseconds. */
   at: number;
-  /** `at` as monotonic milliseconds, because the wall clock may be set. */
+  /** The time of submission as monotonic milliseconds, because the wall clock may be set. */
   since: number;
   /** The lines shown before; null: the client does not want new lines. */
   before: string[] | null;
+  /** Whether the program may still resume a conversation, and queue the prompt meanwhile. */
+  mayBeQueued: boolean;
 }
 
 export class AgentPrompts {
@@ -121,7 +123,8 @@ export class AgentPrompts {
     const from = await this.typist.type(prompt, bytes, typing, before, () => this.assertUnasked(run));
     const { clock } = this.options;
     const times = { at: clock.now(), since: clock.monotonic() };
-    const submitted = { run, ...times, before: isAnswered ? before : null };
+    const mayBeQueued = typing.maySubmitLate === true && this.isNew(terminal);
+    const submitted = { run, ...times, before: isAnswered ? before : null, mayBeQueued };
     this.submitted = submitted;
     await this.typist.untilMoved(prompt, from);
     return submitted;
@@ -156,12 +159,15 @@ export class AgentPrompts {
    * one, for example while it draws a long conversation.
    */
   private unsettledMs({ lastOutputAt, since, state }: AgentStatus): number {
+    const terminal = this.options.terminal();
+    if (state !== 'idle' || terminal.typing.pauseMs === 0 || !this.isNew(terminal)) return 0;
+    return Math.max(0, Math.max(since, lastOutputAt ?? 0) + PROMPT.settleMs - this.options.clock.now());
+  }
+
+  private isNew({ startedAt }: PromptTerminal): boolean {
     const now = this.options.clock.now();
-    const { startedAt, typing } = this.options.terminal();
     // A start in the future means that the clock was set back.
-    const isNew = typing.pauseMs > 0 && now >= startedAt && now < startedAt + PROMPT.newMs;
-    if (state !== 'idle' || !isNew) return 0;
-    return Math.max(0, Math.max(since, lastOutputAt ?? 0) + PROMPT.settleMs - now);
+    return now >= startedAt && now < startedAt + PROMPT.newMs;
   }
 
   /** Throws agent_working, not_running, and daemon_busy for a client that has disconnected. */
@@ -209,14 +215,14 @@ export class AgentPrompts {
     return lastedMs < 0 ? 0 : PROMPT.guessMs - lastedMs;
   }
 
-  private async answer(prompt: OpenPrompt, { at, before, run }: SubmittedPrompt): Promise<PromptReply> {
-    const { log, name } = this.options;
+  private async answer(prompt: OpenPrompt, submitted: SubmittedPrompt): Promise<PromptReply> {
+    const { clock, log, name } = this.options;
     if (prompt.wait === null) return { status: this.options.status(), lines: null };
     // Up to this log offset the output has not shown the prompt: a busy program has not taken it yet.
     let untaken: number | null = null;
     const isOver = (): PromptLook<AgentStatus> => {
       const status = this.options.status();
-      const hasChanged = status.since > at;
+      const hasChanged = status.since > submitted.at;
       const guessedMs = this.guessedMs(status);
       if (guessedMs > 0 && prompt.wait === 'idle') return { againMs: guessedMs };
       if (prompt.wait === 'change' ? hasChanged : hasChanged && status.state !== 'working')
@@ -231,19 +237,32 @@ export class AgentPrompts {
         const { state } = this.options.status();
         throw fail('wait_timeout', `the prompt was typed, and ${name} is ${state}`);
       }
-      const lines = await this.linesSince(before ?? [], run);
-      if (status.since > at || lines.length > 0 || untaken === log.end()) return { status, lines };
+      const lines = await this.linesSince(submitted);
+      if (this.isTaken(prompt, submitted, status, lines) || untaken === log.end()) return { status, lines };
       untaken = log.end();
+      // The program was busy with something else until now.
+      submitted.at = clock.now();
     }
   }
 
+  /** Whether `status` can be the result of the prompt. `lines`: those that are new on the screen. */
+  private isTaken(
+    { text }: OpenPrompt,
+    { at, mayBeQueued }: SubmittedPrompt,
+    { since, state }: AgentStatus,
+    lines: readonly string[],
+  ): boolean {
+    if (mayBeQueued && state === 'idle') return isTextShown(text, [], lines);
+    return since > at || lines.length > 0;
+  }
+
   /** The lines shown now that were not there before; none when the run has ended. */
-  private linesSince(before: readonly string[], run: string): Promise<string[]> {
+  private linesSince({ before, run }: SubmittedPrompt): Promise<string[]> {
     const { readLines, status, terminal } = this.options;
     const hasEnded = ['exited', 'asleep'].includes(status().state) || terminal().run !== run;
     if (hasEnded) return Promise.resolve([]);
     return tolerateFailure(
-      readLines().then((after) => appearedLines(before, after)),
+      readLines().then((after) => appearedLines(before ?? [], after)),
       () => [],
     );
   }

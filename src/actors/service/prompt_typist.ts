@@ -66,7 +66,7 @@ export class PromptTypist {
     before: readonly string[],
     assertOpen: () => Promise<void>,
   ): Promise<number> {
-    const { log, type } = this.options;
+    const { log, name, type } = this.options;
     const from = log.end();
     const enter = Buffer.from(textBytes(submit));
     // In one write, so that the prompt is never half typed.
@@ -77,23 +77,25 @@ export class PromptTypist {
     await type(bytes);
     // Once typed, the prompt must be submitted even if its client disconnects.
     const owned = { ...prompt, isCancelled: false };
-    await this.untilShown(owned, from, before);
-    await this.untilRest(owned, log.end(), pauseMs);
-    for (let left = maySubmitLate ? PROMPT.maxSubmits : 1; ; left -= 1) {
+    let typed = await this.untilShown(owned, from, before);
+    for (let left: number = PROMPT.maxSubmits; left > 0; left -= 1) {
+      await this.untilRest(owned, log.end(), pauseMs);
       await assertOpen();
-      const shown = left > 1 ? await this.shownLines() : null;
+      const shown = maySubmitLate ? await this.shownLines() : null;
+      // A program that begins to resume a conversation hides the text for a while.
+      if (!typed || (shown && isTextShown(prompt.text, before, shown))) typed = shown;
       const end = log.end();
       await type(enter);
-      if (!shown || (await this.isSubmitted(owned, end, before, shown))) return end;
-      await this.untilRest(owned, log.end(), pauseMs);
+      if (!shown || !typed || (await this.isSubmitted(owned, end, before, typed))) return end;
     }
+    throw fail('agent_stalled', `${name} still shows the prompt as it was typed`);
   }
 
   /**
    * Whether the program has taken the text. It has not if the submitting key became a newline, or if the text
    * is still there as typed after something else was drawn: a program that resumes a conversation may show
-   * its prompt before it takes keys. `typed`: the lines when the key was pressed at the log offset `from`;
-   * `before`: those before the text was typed. Unclear cases count as taken.
+   * its prompt before it takes keys. `typed`: the last lines that showed the text before the key was pressed
+   * at the log offset `from`; `before`: those before the text was typed. Unclear cases count as taken.
    */
   private async isSubmitted(
     prompt: OpenPrompt,
@@ -103,18 +105,20 @@ export class PromptTypist {
   ): Promise<boolean> {
     const { clock, log } = this.options;
     const latest = clock.monotonic() + PROMPT.maxDeafMs;
+    let isTyped = false;
     for (let seen = from; clock.monotonic() < latest; ) {
       await this.untilRest(prompt, seen, 0);
       const end = log.end();
       const lines = await this.shownLines();
       if (!lines) return true;
       if (isBlankAdded(typed, lines)) return false;
-      if (!isStillTyped(prompt.text, before, typed, lines)) {
+      isTyped = isStillTyped(prompt.text, before, typed, lines);
+      if (!isTyped) {
         if (isTextShown(prompt.text, before, lines)) return true;
       } else if (end === seen) return end === from;
       seen = end;
     }
-    return true;
+    return !isTyped;
   }
 
   /** null: the screen takes too long to draw. */
@@ -132,21 +136,26 @@ export class PromptTypist {
 
   /**
    * Resolves when the screen shows the text, because a busy program would read text and Enter as one and may
-   * print unrelated output. Also resolves when that cannot be seen: when the program has printed something
-   * and gone quiet, or after too long a wait.
+   * print unrelated output. Resolves with the lines; with null when that cannot be seen: when the program has
+   * printed something and gone quiet, or after too long a wait.
    */
-  private async untilShown(prompt: OpenPrompt, from: number, before: readonly string[]): Promise<void> {
+  private async untilShown(
+    prompt: OpenPrompt,
+    from: number,
+    before: readonly string[],
+  ): Promise<string[] | null> {
     const { clock, log } = this.options;
     const began = clock.monotonic();
     for (let seen = from; clock.monotonic() < began + PROMPT.maxEchoMs; ) {
       await this.untilRest(prompt, seen, 0);
       const end = log.end();
       const isQuiet = end === seen;
-      if (isQuiet && (end > from || clock.monotonic() >= began + PROMPT.maxDeafMs)) return;
+      if (isQuiet && (end > from || clock.monotonic() >= began + PROMPT.maxDeafMs)) return null;
       const lines = isQuiet ? null : await this.shownLines();
-      if (lines && isTextShown(prompt.text, before, lines)) return;
+      if (lines && isTextShown(prompt.text, before, lines)) return lines;
       seen = end;
     }
+    return null;
   }
 
   /**

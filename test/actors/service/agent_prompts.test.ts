@@ -262,7 +262,7 @@ describe('a prompt', () => {
     const never = bot.prompt('never', { queue: true });
     await bot.pass(AGENT_STATE.outputMs + 5_000);
     expect(bot.typed()).toBe(`late!!!never${'!'.repeat(PROMPT.maxSubmits)}`);
-    expect(await never).toBe('idle');
+    expect(await never).toBe('agent_stalled|bot still shows the prompt as it was typed');
     expect(bot.watching).toBe(0);
   });
 
@@ -285,6 +285,47 @@ describe('a prompt', () => {
     expect(bot.typed()).toBe('late!!');
     expect(await answer).toBe('idle');
     expect(bot.watching).toBe(0);
+  });
+
+  it('is submitted again to a program that hid the text, dropped Enter, and shows the text again', async () => {
+    const bot = new Program();
+    bot.maySubmitLate = true;
+    bot.isDeaf = true;
+    let enters = 0;
+    bot.onTyped = (text) => {
+      if (text !== '\r') bot.draw(`> ${text}\nfooter`);
+      else if (++enters > 1) bot.draw('* hello\n> late\n* working\n>\nfooter');
+    };
+    bot.draw('>\nfooter');
+    const answer = bot.prompt('late');
+    await bot.pass(PROMPT.echoRestMs);
+    bot.draw('* hello\nresuming\nfooter');
+    await bot.pass(TYPING_MS);
+    expect(bot.typed()).toBe('late!');
+    bot.draw('* hello\n> late\nfooter');
+    await bot.pass(PROMPT.quietMs + 1_000);
+    expect(bot.typed()).toBe('late!!');
+    expect(await answer).toBe('idle');
+    expect(bot.watching).toBe(0);
+  });
+
+  it('is submitted again to a program that dropped Enter and draws something else all the time', async () => {
+    const bot = new Program();
+    bot.maySubmitLate = true;
+    bot.isDeaf = true;
+    let rows = '>';
+    bot.onTyped = (text) => {
+      rows = text === '\r' && bot.typed() === 'late!!' ? '> late\n* working\n>' : '> late';
+      bot.draw(rows);
+    };
+    const answer = bot.prompt('late');
+    for (let turn = 0; bot.typed() !== 'late!!' && turn < 20; turn += 1) {
+      await bot.pass(PROMPT.quietMs / 4);
+      bot.draw(`a clock ${turn}\n${rows}`);
+    }
+    await bot.pass(PROMPT.quietMs);
+    expect(bot.typed()).toBe('late!!');
+    expect(await answer).toBe('idle');
   });
 
   it('is submitted once to a program whose footer contains its text', async () => {
@@ -471,6 +512,35 @@ describe('a prompt that waits', () => {
     bot.print('\r\ndone');
     await bot.pass(AGENT_STATE.outputMs);
     expect(await answer).toBe('idle|go|done');
+    expect(bot.watching).toBe(0);
+  });
+
+  it('waits for the answer of a program that queues it while it resumes a conversation', async () => {
+    const bot = new Program();
+    bot.maySubmitLate = true;
+    bot.isDeaf = true;
+    bot.startedAt = bot.clock.now();
+    bot.onTyped = (text) => bot.draw(text === '\r' ? 'queued: late\n>' : `> ${text}`);
+    bot.draw('>');
+    const answer = bot.prompt('late', { wait: 'idle' });
+    await bot.pass(PROMPT.settleMs);
+    await bot.pass(2 * TYPING_MS);
+    expect(bot.typed()).toBe('late!');
+    bot.become('working');
+    bot.draw('resuming');
+    await bot.pass(1_000);
+    bot.draw('* hello\n>');
+    bot.become('idle');
+    await bot.pass(AGENT_STATE.outputMs);
+    expect(bot.watching).toBeGreaterThan(0);
+    bot.draw('* hello\n> late\n* working\n>');
+    await bot.pass(100);
+    bot.become('working');
+    await bot.pass(60_000);
+    bot.draw('* hello\n> late\n* heard\n>');
+    bot.become('idle');
+    await bot.pass(0);
+    expect(await answer).toMatch(/^idle.*heard/);
     expect(bot.watching).toBe(0);
   });
 
