@@ -242,6 +242,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/e2e/survival.test.ts'],
     ],
     [
+      'knock-during-stop',
+      'a client that connects during a stop starts the service again',
+      'src/actors/service/service_door.ts',
+      'if (!this.isOpen) {',
+      'if (false) {',
+      ['test/e2e/sleep.test.ts'],
+    ],
+    [
       'probes-starved',
       'probes that take long keep others from beginning',
       'src/adapters/ready_probe.ts',

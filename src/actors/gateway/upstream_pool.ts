@@ -48,7 +48,7 @@ export class UpstreamConnection {
     });
     socket.on('error', (error) => this.onSocketError(error));
     socket.on('end', () => this.onSocketEnd());
-    socket.on('close', () => this.fail(new Error('the agent closed the connection')));
+    socket.on('close', () => this.fail(new Error('it closed the connection')));
   }
 
   /** Connects to an agent. Rejects as `dial` does. */
@@ -117,7 +117,7 @@ export class UpstreamConnection {
 
   private onSocketEnd(): void {
     if (!this.parser.finish())
-      this.fail(new Error('the agent closed the connection before its answer was complete'));
+      this.fail(new Error('it closed the connection before its answer was complete'));
     this.socket.destroy();
   }
 

@@ -17,12 +17,12 @@ const accountOf = ({ namespace, service_account: name }: Renewal): string =>
 /** Removes the account that `berth k8s add` created, with the user's own login. */
 async function removeAccount(
   command: CommandContext,
-  { name: cluster, namespaces }: ClusterDetail,
+  { name: cluster, namespaces, server }: ClusterDetail,
   renewal: Renewal,
   options: ContextOptions,
 ): Promise<void> {
   const { namespace, service_account: name, uid } = renewal;
-  const chosen = await chooseContext(options);
+  const chosen = await chooseContext({ ...options, server });
   const { accountManifest, accountUid, objectName, removeManifest } = await import(
     '../../adapters/kube/service_account.ts'
   );

@@ -197,18 +197,25 @@ it('berth k8s rights shows rights, and exits with 1 if one is missing', async ()
   ]);
 });
 
-/** `berth` in a terminal: what it shows, and how to answer what it asks. */
+/**
+ * `berth` in a terminal: what it shows, and how to answer what it asks. The shell around it keeps the terminal
+ * open, because node-pty may lose what a process prints right before it ends.
+ */
 function inTerminal(args: string[], env: Record<string, string>) {
-  const terminal = pty.spawn(process.execPath, [BIN, ...args], {
+  const script = '"$@"; echo "[exit $?]"; read end';
+  const terminal = pty.spawn('/bin/sh', ['-c', script, 'sh', process.execPath, BIN, ...args], {
     ...{ cwd: folder(), env, encoding: null, cols: 200, rows: 50 },
   });
+  afterThisTest(() => void process.kill(terminal.pid, 'SIGKILL'));
   let shown = '';
   terminal.onData((bytes) => {
     shown += bytes.toString();
   });
-  const ended = new Promise<number>((resolve) => terminal.onExit(({ exitCode }) => resolve(exitCode)));
   return {
-    ended,
+    /** Its exit code. */
+    get ended(): Promise<number> {
+      return eventually(() => /\[exit (\d+)\]/.exec(shown)?.[1]).then(Number);
+    },
     /** Resolves once it has shown `text`. */
     shows: (text: string) => eventually(() => shown.includes(text) || undefined),
     async answer(question: string, text: string) {
@@ -284,6 +291,15 @@ it('berth k8s add asks on a terminal: for the account, in the login command, and
   const shared = await berth(['k8s', 'rm', 'twin', '--account'], { env });
   expect(shared.stderr).toMatch(/^Its ServiceAccount \S+ stays in the cluster twin: prod uses it, too\.\n$/);
   expect(double.manifests.size).toBe(6);
+  // The current context leads to another cluster by now.
+  const [context] = config.contexts;
+  config.contexts.push({ name: 'other', context: { ...context.context, cluster: 'other' } });
+  config.clusters.push({ name: 'other', cluster: { server: 'https://127.0.0.1:1' } });
+  config['current-context'] = 'other';
+  config.users[0].user = {
+    exec: { apiVersion: credential.apiVersion, command: './login', interactiveMode: 'Always' },
+  };
+  writeFileSync(env['KUBECONFIG'] ?? '', JSON.stringify(config));
   const removed = inTerminal(['k8s', 'rm', 'prod'], env);
   await removed.answer('Remove its ServiceAccount berth/berth-', 'y');
   await removed.answer('Remove them?', 'y');
