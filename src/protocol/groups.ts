@@ -31,8 +31,11 @@ export interface GroupsProtocol {
    * `timeoutMs` applies to each of them.
    */
   wake(message: { name: string; timeoutMs: number | null }): StartReply;
-  /** From a service: a client is waiting for it. The service is told if the wake fails. */
-  knocked(message: { name: string }): null;
+  /**
+   * From a service: a client is waiting for it, since the monotonic time `at`. The service is told if the
+   * wake fails.
+   */
+  knocked(message: { name: string; at: number }): null;
   /** Puts the members with `sleep` to sleep, dependents first. The others are left alone. */
   sleepGroup(message: { name: string }): { services: SleepReply[] };
   /** Wakes the members with `sleep`, and everything they depend on. */

@@ -311,9 +311,9 @@ export interface ServiceProtocol {
    * `wake`: first waits for a stop under way. `autostart`: likewise for a stop that an earlier daemon began,
    * unless that puts the service to sleep. `awake`: the process never sleeps when idle. `slot`: the
    * scheduled time; a task runs once for each. `force`: an agent begins a new
-   * conversation; without it, a wake that would have to begin one fails no_session. `groupRestartAt`: from
-   * the restart of its group, with the monotonic time it began at; fails start_failed if the service has been
-   * stopped or put to sleep by a client since.
+   * conversation; without it, a wake that would have to begin one fails no_session. `askedAt`: the
+   * monotonic time of the request that starts several services; fails start_failed if a client has stopped
+   * this one or put it to sleep since.
    */
   start(message: {
     timeoutMs: number | null;
@@ -325,7 +325,7 @@ export interface ServiceProtocol {
     awake?: boolean;
     slot?: number;
     force?: boolean;
-    groupRestartAt?: number;
+    askedAt?: number;
   }): StartReply;
   /**
    * Harmless when it is asleep. Fails sleep_refused for a service without `sleep`. An agent goes to sleep
@@ -375,7 +375,7 @@ export interface ServiceProtocol {
 /** What the starts of a set have in common. */
 export type MemberStart = Pick<
   MessageOf<ServiceProtocol, 'start'>,
-  'timeoutMs' | 'wake' | 'autostart' | 'groupRestartAt'
+  'timeoutMs' | 'wake' | 'autostart' | 'askedAt'
 >;
 
 /**

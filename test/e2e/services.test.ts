@@ -498,7 +498,7 @@ describe('groups', () => {
     expect((await daemon.request('POST', '/v1/services/db/stop')).body.status).toBe('stopped');
     expect(await restarted).toMatchObject({
       status: 502,
-      body: { code: 'start_failed', message: 'db was stopped during its restart' },
+      body: { code: 'start_failed', message: 'db was stopped or put to sleep meanwhile' },
     });
     expect([await status('db'), await status('web')]).toEqual(['stopped', 'stopped']);
     expect(stream.events.filter(({ event }) => event === 'service.started')).toHaveLength(2);

@@ -559,6 +559,29 @@ it('a client that connects while the service is stopped is reset, and starts not
   expect(await history(daemon)).toEqual(told);
 });
 
+it('a service that is stopped while a wake or a group starts its dependency stays stopped', async () => {
+  const daemon = await startDaemon();
+  const [port, db, gate] = [freePort(), freePort(), join(newFolder(), 'gate')];
+  const ready = { exec: `[ -e ${gate} ]` };
+  const below = { name: 'db', port: db, cmd: 'exec sleep 600', ready, group: 'both', startTimeout: 60_000 };
+  expect((await daemon.request('POST', '/v1/services', below)).status).toBe(201);
+  await register(daemon, 'web', { port, dependsOn: ['db'], group: 'both' });
+  for (const path of ['/v1/services/web/wake', '/v1/groups/both/start']) {
+    rmSync(gate, { force: true });
+    await post(daemon, '/v1/services/web/sleep');
+    const held = exchange(port, ['held']);
+    held.catch(() => undefined);
+    const asked = daemon.request('POST', path);
+    await eventually(async () => (await status(daemon, 'db')) === 'starting');
+    await post(daemon, '/v1/services/web/stop');
+    await expect(held).rejects.toMatchObject({ code: 'ECONNRESET' });
+    writeFileSync(gate, '');
+    expect(await asked).toMatchObject({ status: 502, body: { code: 'start_failed' } });
+    expect([await status(daemon, 'db'), await status(daemon, 'web')]).toEqual(['running', 'stopped']);
+    await post(daemon, '/v1/services/db/stop');
+  }
+});
+
 it('a client waits through restarts and sleeps during a wake, and is reset when the service is stopped', async () => {
   const daemon = await startDaemon();
   const [port, db, folder, gate] = [freePort(), freePort(), newFolder(), join(newFolder(), 'gate')];

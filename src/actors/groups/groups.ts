@@ -64,26 +64,30 @@ class Groups {
   }
 
   start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartReply[] }> {
+    const askedAt = this.context.clock.monotonic();
     return this.kept(name, { verb: 'start', timeoutMs }, async (members) => {
-      const answers = await this.startAll(members, { timeoutMs });
+      const answers = await this.startAll(members, { timeoutMs, askedAt });
       return { services: answersInOrder(members, answers) };
     });
   }
 
-  /** Starts `name` and everything it depends on. */
-  async wake({ name, timeoutMs }: MessageOf<GroupsProtocol, 'wake'>): Promise<StartReply> {
+  /** Starts `name` and everything it depends on. `askedAt`: when a waiting client asked for it. */
+  async wake(
+    { name, timeoutMs }: MessageOf<GroupsProtocol, 'wake'>,
+    askedAt = this.context.clock.monotonic(),
+  ): Promise<StartReply> {
     const { members } = await this.registry().ask('members', { group: null });
-    const answers = await this.wakeAll(members, [name], timeoutMs);
+    const answers = await this.wakeAll(members, [name], { timeoutMs, askedAt });
     const answer = answers.get(name);
     if (!answer) throw fail('unknown_service', `there is no service ${name}`);
     return answer;
   }
 
   /** Wakes `name` for a waiting client; once, however many clients there are. */
-  knocked(name: string): null {
+  knocked({ name, at }: MessageOf<GroupsProtocol, 'knocked'>): null {
     if (this.waking.has(name)) return null;
     this.waking.add(name);
-    const woken = this.wake({ name, timeoutMs: null }).finally(() => this.waking.delete(name));
+    const woken = this.wake({ name, timeoutMs: null }, at).finally(() => this.waking.delete(name));
     tolerateFailure(woken, () => this.service(name).tell('wakeFailed', {})).catch((error: unknown) =>
       this.context.crash(error),
     );
@@ -107,10 +111,11 @@ class Groups {
     name,
     timeoutMs,
   }: MessageOf<GroupsProtocol, 'wakeGroup'>): Promise<{ services: StartReply[] }> {
+    const askedAt = this.context.clock.monotonic();
     return this.kept(name, { verb: 'wake', timeoutMs }, async (members) => {
       const { members: all } = await this.registry().ask('members', { group: null });
       const sleeping = members.filter(({ sleep }) => sleep).map((member) => member.name);
-      const answers = await this.wakeAll(all, sleeping, timeoutMs);
+      const answers = await this.wakeAll(all, sleeping, { timeoutMs, askedAt });
       return { services: answersInOrder(members, answers) };
     });
   }
@@ -119,12 +124,12 @@ class Groups {
   private wakeAll(
     all: Member[],
     names: string[],
-    timeoutMs: number | null,
+    request: Pick<MemberStart, 'timeoutMs' | 'askedAt'>,
   ): Promise<Map<string, StartReply>> {
     const wanted = withDependencies(all, names);
     return this.startAll(
       all.filter(({ name }) => wanted.has(name)),
-      { timeoutMs, wake: true },
+      { ...request, wake: true },
     );
   }
 
@@ -239,14 +244,14 @@ class Groups {
     const { graceMs, step, timeoutMs } = restart;
     return this.withGroup(name, async (members) => {
       refuseEndless(members);
-      const groupRestartAt = this.context.clock.monotonic();
+      const askedAt = this.context.clock.monotonic();
       try {
         if (step === 'stop') {
           await rows.put(name, restart);
           await this.stopMembers(members, { graceMs, forRestart: true });
           await rows.put(name, { ...restart, step: 'start' });
         }
-        const answers = await this.startAll(members, { timeoutMs, groupRestartAt });
+        const answers = await this.startAll(members, { timeoutMs, askedAt });
         return { services: answersInOrder(members, answers) };
       } finally {
         await this.forgetCall(name);
@@ -378,7 +383,7 @@ function init(context: Context, config: GroupsConfig): Handlers<GroupsProtocol> 
     resume: () => groups.resume(),
     restartDependants: ({ name }) => context.replyLater(groups.restartDependants(name)),
     wake: (message) => context.replyLater(groups.wake(message)),
-    knocked: ({ name }) => groups.knocked(name),
+    knocked: (message) => groups.knocked(message),
     sleepGroup: (message) => context.replyLater(groups.sleepGroup(message)),
     wakeGroup: (message) => context.replyLater(groups.wakeGroup(message)),
     shutdown: () => context.replyLater(groups.shutdown()),

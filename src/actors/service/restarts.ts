@@ -45,10 +45,10 @@ export class Restarts {
     if (by === 'client') this.stoppedAt = this.clock.monotonic();
   }
 
-  /** Before a start. Fails start_failed for one of a group's restart that a client's stop has overridden. */
-  allowStart(groupRestartAt: number | undefined): void {
-    if (groupRestartAt === undefined) this.stoppedAt = null;
-    else if (this.stoppedAt !== null && this.stoppedAt > groupRestartAt) throw this.cancelled();
+  /** Before a start. Fails start_failed if a client's stop has overridden it since `askedAt`. */
+  allowStart(askedAt: number | undefined): void {
+    if (askedAt !== undefined && this.stoppedAt !== null && this.stoppedAt > askedAt) throw this.cancelled();
+    this.stoppedAt = null;
   }
 
   /**
@@ -116,6 +116,6 @@ export class Restarts {
   }
 
   private cancelled() {
-    return fail('start_failed', `${this.machine.name} was stopped during its restart`);
+    return fail('start_failed', `${this.machine.name} was stopped or put to sleep meanwhile`);
   }
 }

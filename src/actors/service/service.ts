@@ -141,8 +141,8 @@ class SupervisedService implements SupervisedParts {
    * waits for a stop, too.
    */
   start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
-    const { wake = false, autostart = false, awake = false, force = false, slot, groupRestartAt } = message;
-    this.restarts.allowStart(groupRestartAt);
+    const { wake = false, autostart = false, awake = false, force = false, slot, askedAt } = message;
+    this.restarts.allowStart(askedAt);
     if (slot !== undefined) return this.tasks.atSlot(message, slot);
     if (wake && this.session.isFallingAsleep) return this.session.settled().then(() => this.start(message));
     this.session.asked(wake, force);
@@ -162,7 +162,10 @@ class SupervisedService implements SupervisedParts {
     if (!wake) return begin();
     return this.restarts.wake(async () => {
       const { state: now } = this.life.snapshot();
-      if (now.phase === 'stopping') await tolerateFailure(now.stop.promise, () => null);
+      if (now.phase === 'stopping') {
+        await tolerateFailure(now.stop.promise, () => null);
+        this.restarts.allowStart(askedAt);
+      }
       return begin();
     });
   }

@@ -320,7 +320,7 @@ export class ServiceDoor {
     this.waking();
     if (!this.isWakeAsked) this.isSleepAsked = false;
     this.isWakeAsked = true;
-    context.ref('groups').tell('knocked', { name });
+    context.ref('groups').tell('knocked', { name, at: context.clock.monotonic() });
   }
 
   private settings(): DoorSettings | null {

@@ -152,13 +152,13 @@ it('a restart goes on after a sleep that is refused', async () => {
 it("the restart of an agent's group goes on after a sleep that is refused", async () => {
   const agent = { ...AGENT, agentType: 'claude' as const };
   const world = await begun({ spec: { agent, cmd: 'claude' }, row: { run: RUN, pty: true } });
-  const groupRestartAt = world.clock.monotonic();
+  const askedAt = world.clock.monotonic();
   await world.advance(5);
   await expect(world.ref.ask('sleep', {})).rejects.toMatchObject({ code: 'no_session' });
   const stopped = world.ref.ask('stop', { graceMs: null, forRestart: true });
   await world.advance(STOP_MS + 2_000);
   await stopped;
-  const started = world.ref.ask('start', { timeoutMs: null, wait: true, join: true, groupRestartAt });
+  const started = world.ref.ask('start', { timeoutMs: null, wait: true, join: true, askedAt });
   await world.advance(200);
   expect(await started).toMatchObject({ status: 'running' });
 });

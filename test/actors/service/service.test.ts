@@ -565,8 +565,8 @@ describe('a service that is stopping', () => {
 
   it('stays stopped when a stop comes during the restart of its group', async () => {
     const world = await phases.running();
-    const groupRestartAt = world.clock.monotonic();
-    const again = { timeoutMs: null, wait: true, join: true, groupRestartAt };
+    const askedAt = world.clock.monotonic();
+    const again = { timeoutMs: null, wait: true, join: true, askedAt };
     await world.advance(10);
     await stop(world);
     await world.ref.ask('stop', { graceMs: null, forRestart: true });
@@ -580,7 +580,7 @@ describe('a service that is stopping', () => {
     expect(await started).toMatchObject({ status: 'running' });
     await stop(world);
     await world.advance(10);
-    const next = world.ref.ask('start', { ...again, groupRestartAt: world.clock.monotonic() });
+    const next = world.ref.ask('start', { ...again, askedAt: world.clock.monotonic() });
     await world.advance(100);
     expect(await next).toMatchObject({ status: 'running' });
   });
