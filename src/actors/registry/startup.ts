@@ -71,12 +71,13 @@ export async function autostartAll(
   isLeft: (spec: ServiceSpec) => boolean,
   isClosed: () => boolean,
 ): Promise<void> {
+  const askedAt = context.clock.monotonic();
   const specs = [...services.values()].map(({ spec }) => spec);
   const wanted = specs.filter((spec) => spec.autostart && !isLeft(spec));
   const early = awaited(wanted, 'started');
   const outcomes = await runInDependencyOrder(wanted, async ({ name }, onStarted) => {
     if (isClosed()) throw fail('daemon_busy', 'the daemon is shutting down');
-    const request = { timeoutMs: null, autostart: true };
+    const request = { timeoutMs: null, autostart: true, askedAt };
     const told = early.has(name) ? onStarted : null;
     await despiteHostLoss(context.clock, () => startMember(serviceRef(context, name), request, told));
   });

@@ -421,6 +421,7 @@ describe('booting', () => {
       wait: true,
       join: true,
       ifChanged: true,
+      askedAt: expect.any(Number),
     });
     for (const next of ['api', 'web']) {
       ready.get(next === 'api' ? 'db' : 'api')?.();

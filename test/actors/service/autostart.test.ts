@@ -62,3 +62,14 @@ it('leaves a service asleep that the stop was to put to sleep', async () => {
   expect(world.state().status).toBe('sleeping');
   expect(world.host.spawns).toEqual([]);
 });
+
+it('does not start a service that a client has stopped while others were started', async () => {
+  const world = await supervise({ spec: { autostart: true } });
+  await world.begin();
+  const askedAt = world.clock.monotonic();
+  await world.advance(10);
+  await world.ref.ask('stop', { graceMs: null });
+  const request = { timeoutMs: null, autostart: true, wait: true, join: true, askedAt };
+  expect(await world.ref.ask('start', request).catch(code)).toBe('start_failed');
+  expect(world.host.spawns).toEqual([]);
+});
