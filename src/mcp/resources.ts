@@ -1,7 +1,9 @@
 // What clients may read and follow by URI: the log of a service, and the screen of an agent.
 // docs/reference.md "MCP resources".
+import { delay } from '../client/api_call.ts';
 import type { Client } from '../client/create_client.ts';
 import { isBerthError } from '../client/errors.ts';
+import type { StreamOptions } from '../client/event_stream.ts';
 import { MCP } from '../settings/mcp_limits.ts';
 import type { Workplace } from './tool.ts';
 
@@ -16,7 +18,7 @@ interface ResourceKind {
   list(client: Client, signal: AbortSignal): Promise<string[]>;
   read(client: Client, name: string, signal: AbortSignal): Promise<string>;
   /** Yields an item each time the resource may have changed. Ends with the signal. */
-  changes(client: Client, name: string, signal: AbortSignal): AsyncIterable<unknown>;
+  changes(client: Client, name: string, options: StreamOptions): AsyncIterable<unknown>;
 }
 
 /** The number of log lines that one read returns. */
@@ -31,7 +33,7 @@ const KINDS: readonly ResourceKind[] = [
     list: async (client, signal) => (await client.services({ signal })).map(({ name }) => name),
     read: async (client, name, signal) =>
       (await client.logs(name, { lines: LOG_LINES, signal })).lines.join('\n'),
-    changes: (client, name, signal) => client.followLogGrowth(name, { signal }),
+    changes: (client, name, options) => client.followLogGrowth(name, options),
   },
   {
     template: 'berth://agents/{name}/screen',
@@ -41,12 +43,14 @@ const KINDS: readonly ResourceKind[] = [
     list: async (client, signal) =>
       (await client.agents({ signal })).filter(({ active }) => active).map(({ name }) => name),
     read: async (client, name, signal) => (await client.agentScreen(name, { signal })).lines.join('\n'),
-    changes: (client, name, signal) => client.followAgentLogGrowth(name, { signal }),
+    changes: (client, name, options) => client.followAgentLogGrowth(name, options),
   },
 ];
 
 /** Minimum time between two change notifications of the same resource, in milliseconds. */
 const NOTICE_INTERVAL_MS = 500;
+/** Interval of the looks for a followed resource that does not exist. */
+const MISSING_RETRY_MS = 2_000;
 
 interface Resource {
   kind: ResourceKind;
@@ -101,8 +105,8 @@ export async function readResource(
 }
 
 /**
- * Calls `onChange` each time a resource has changed, at most twice a second, until `signal` aborts. Resolves
- * when no change can follow: the resource is gone, or the URI is unknown.
+ * Calls `onChange` each time a resource has changed, at most twice a second, until `signal` aborts. While
+ * there is no such resource, it may still come. Resolves at once for an unknown URI.
  */
 async function followResource(
   { client }: Workplace,
@@ -119,9 +123,24 @@ async function followResource(
     last = performance.now();
     onChange();
   };
+  const changed = (): void => {
+    timer ??= setTimeout(tell, Math.max(0, last + NOTICE_INTERVAL_MS - performance.now()));
+  };
+  let wasMissing = false;
+  const onState: StreamOptions['onState'] = ({ open }) => {
+    if (open && wasMissing) changed();
+    if (open) wasMissing = false;
+  };
   try {
-    for await (const _ of found.kind.changes(client, found.name, signal))
-      timer ??= setTimeout(tell, Math.max(0, last + NOTICE_INTERVAL_MS - performance.now()));
+    while (!signal.aborted) {
+      try {
+        for await (const _ of found.kind.changes(client, found.name, { signal, onState })) changed();
+      } catch (error) {
+        if (!isBerthError(error) || error.status !== 404) throw error;
+        wasMissing = true;
+        await delay(MISSING_RETRY_MS, signal);
+      }
+    }
   } finally {
     if (signal.aborted) clearTimeout(timer);
   }
@@ -160,7 +179,7 @@ export class FollowedResources {
     const ending = new AbortController();
     this.open.set(uri, { count: 1, ending });
     followResource(this.workplace, uri, ending.signal, () => this.onChange(uri)).catch((error: unknown) => {
-      // A resource that is gone, or that the client may not read, sends nothing.
+      // A resource that the client may not read sends nothing.
       if (!isBerthError(error)) this.onError(error);
     });
   }

@@ -392,6 +392,33 @@ describe('a request over HTTP', () => {
     }
   });
 
+  it('notifies subscribers of a resource that has been away', async () => {
+    const daemon = await daemonOf();
+    const client = await overStdio(daemon, '2025-11-25', folder());
+    const uri = 'berth://services/web/logs';
+    let told = 0;
+    client.setNotificationHandler('notifications/resources/updated', () => {
+      told += 1;
+    });
+    const missed = async (): Promise<number> => {
+      const { text } = await daemon.request('GET', '/metrics');
+      const counter = /^berth_http_requests_total\{operation="followServiceLogs",code="404"\} (\d+)/m;
+      return Number(counter.exec(text)?.[1] ?? 0);
+    };
+    await client.subscribeResource({ uri });
+    let missedBefore = 0;
+    for (const round of [1, 2]) {
+      await eventually(async () => (await missed()) > missedBefore);
+      const before = told;
+      const web = { name: 'web', cmd: `echo ${round}; exec sleep 1000`, port: null };
+      await daemon.request('POST', '/v1/services', web);
+      await daemon.request('POST', '/v1/services/web/start');
+      await eventually(() => told > before);
+      missedBefore = await missed();
+      await daemon.request('DELETE', '/v1/services/web');
+    }
+  });
+
   it('notifies subscribers of output without a newline', async () => {
     const [port] = ownPorts(1);
     const daemon = await daemonOf({ config: `[agents]\nports = [${port}, ${port}]\n` });
