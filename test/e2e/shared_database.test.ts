@@ -108,6 +108,28 @@ const auditOfAll = (names: readonly string[]) =>
   [...names].sort().map((name) => ({ workload: name, action: 'sleepWorkloads', ...ASKER, result: 'ok' }));
 const ASKER = { who: 'token', from: '127.0.0.1' };
 
+/** How many changes a bulk has under way in one cluster. */
+const HELD_PATCHES = 4;
+
+/** `count` workloads in `namespace`, and a request that puts them to sleep. Its first patches are held. */
+function heldBulk(namespace: string, count: number) {
+  const names = Array.from({ length: count }, (_, index) => `${namespace}${index}`);
+  for (const name of names) double.put('Deployment', workload(namespace, name, 2));
+  const isPatch = ({ method }: { method: string }): boolean => method === 'PATCH';
+  const before = double.requests.filter(isPatch).length;
+  const released = deferred<void>();
+  double.fault(isPatch, { kind: 'held', until: released.promise }, HELD_PATCHES);
+  const headers = { Authorization: 'Bearer cloud', 'Idempotency-Key': namespace };
+  return {
+    names,
+    /** The patches so far. */
+    patched: () => double.requests.filter(isPatch).length - before,
+    release: () => released.resolve(),
+    sleepMany: (server: Daemon) =>
+      server.request('POST', '/k8s/workloads/sleep', { namespaces: [namespace] }, headers),
+  };
+}
+
 /** Resolves when `server` answers for the clusters, with the milliseconds that it took. */
 async function untilHeld(server: Daemon): Promise<number> {
   const begun = performance.now();
@@ -361,22 +383,10 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     const team = await newTeam();
     const first = await startServer(team);
     const second = await startServer(team);
-    const names = Array.from({ length: 40 }, (_, index) => `many${index}`);
-    for (const name of names) double.put('Deployment', workload('many', name, 2));
+    const { names, patched, release, sleepMany } = heldBulk('many', 40);
     await addWorkload(first, 'other');
-    const isPatch = ({ method }: { method: string }): boolean => method === 'PATCH';
-    const patched = () => double.requests.filter(isPatch).length;
-    const released = deferred<void>();
-    double.fault(isPatch, { kind: 'held', until: released.promise }, 4);
-    const sleepMany = (server: Daemon) =>
-      server.request(
-        'POST',
-        '/k8s/workloads/sleep',
-        { namespaces: ['many'] },
-        { Authorization: 'Bearer cloud', 'Idempotency-Key': 'many' },
-      );
     const cut = sleepMany(first);
-    await eventually(() => patched() === 4);
+    await eventually(() => patched() === HELD_PATCHES);
     first.signal('SIGTERM');
     // Once it accepts no connection, the request has been told to end.
     const isAccepting = () =>
@@ -385,7 +395,7 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
         () => false,
       );
     await eventually(async () => !(await isAccepting()));
-    released.resolve();
+    release();
     // Without that, the response would be that of a server that waited for its requests in vain. The thread that
     // makes the changes may hear of the end when it has begun another one.
     const { status, body } = await cut;
@@ -410,30 +420,18 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     const team = await newTeam();
     const first = await startServer(team);
     const second = await startServer(team);
-    const names = Array.from({ length: 20 }, (_, index) => `cut${index}`);
-    for (const name of names) double.put('Deployment', workload('cut', name, 2));
+    const { names, patched, release, sleepMany } = heldBulk('cut', 20);
     await addWorkload(first, 'another');
-    const isPatch = ({ method }: { method: string }): boolean => method === 'PATCH';
-    const asked = double.requests.filter(isPatch).length;
-    const released = deferred<void>();
-    double.fault(isPatch, { kind: 'held', until: released.promise }, 4);
-    const sleepMany = (server: Daemon) =>
-      server.request(
-        'POST',
-        '/k8s/workloads/sleep',
-        { namespaces: ['cut'] },
-        { Authorization: 'Bearer cloud', 'Idempotency-Key': 'cut' },
-      );
     const cut = expect(sleepMany(first)).rejects.toThrow();
-    await eventually(() => double.requests.filter(isPatch).length === asked + 4);
+    await eventually(() => patched() === HELD_PATCHES);
     first.signal('SIGKILL');
     await cut;
     // The cluster does what it has been asked for, and nobody is there to record it.
-    released.resolve();
+    release();
     await untilHeld(second);
-    const slept = () => names.filter((name) => double.get('Deployment', 'cut', name).spec.replicas === 0);
-    await eventually(async () => (await auditOfMany(second, 'cut')).length === slept().length);
-    expect(slept()).toHaveLength(4);
+    await eventually(async () => (await auditOfMany(second, 'cut')).length === HELD_PATCHES);
+    const slept = names.filter((name) => double.get('Deployment', 'cut', name).spec.replicas === 0);
+    expect(slept).toHaveLength(HELD_PATCHES);
     expect((await sleepMany(second)).body.results).toHaveLength(20);
     expect(await auditOfMany(second, 'cut')).toEqual(auditOfAll(names));
   });

@@ -130,6 +130,23 @@ class Program {
 /** Time in which a text and its Enter are typed. */
 const TYPING_MS = 150;
 
+/** A program that may not take Enter at first, and shows nothing by itself. */
+function deafProgram(): Program {
+  const bot = new Program();
+  bot.maySubmitLate = true;
+  bot.isDeaf = true;
+  return bot;
+}
+
+/** The text is back in the box as typed: Enter is pressed once more, and the prompt is answered. */
+async function expectSecondEnter(bot: Program, answer: Promise<string>): Promise<void> {
+  bot.draw('* hello\n> late\nfooter');
+  await bot.pass(PROMPT.quietMs + 1_000);
+  expect(bot.typed()).toBe('late!!');
+  expect(await answer).toBe('idle');
+  expect(bot.watching).toBe(0);
+}
+
 describe('a prompt', () => {
   it('is typed, then submitted after a pause, and answered when output follows', async () => {
     const bot = new Program();
@@ -240,9 +257,7 @@ describe('a prompt', () => {
   });
 
   it('is submitted again to a program that treated Enter as a newline, and to no other', async () => {
-    const bot = new Program();
-    bot.maySubmitLate = true;
-    bot.isDeaf = true;
+    const bot = deafProgram();
     let left = 2;
     bot.onTyped = (text) => {
       if (text !== '\r') bot.output = `> ${text}\n`;
@@ -267,9 +282,7 @@ describe('a prompt', () => {
   });
 
   it('is submitted again to a program that dropped Enter while it began to draw a conversation', async () => {
-    const bot = new Program();
-    bot.maySubmitLate = true;
-    bot.isDeaf = true;
+    const bot = deafProgram();
     let enters = 0;
     bot.onTyped = (text) => {
       if (text !== '\r') bot.draw(`* hello\n> ${text}\nfooter`);
@@ -280,17 +293,11 @@ describe('a prompt', () => {
     const answer = bot.prompt('late');
     await bot.pass(1_000);
     expect(bot.typed()).toBe('late!');
-    bot.draw('* hello\n> late\nfooter');
-    await bot.pass(PROMPT.quietMs + 1_000);
-    expect(bot.typed()).toBe('late!!');
-    expect(await answer).toBe('idle');
-    expect(bot.watching).toBe(0);
+    await expectSecondEnter(bot, answer);
   });
 
   it('is submitted again to a program that hid the text, dropped Enter, and shows the text again', async () => {
-    const bot = new Program();
-    bot.maySubmitLate = true;
-    bot.isDeaf = true;
+    const bot = deafProgram();
     let enters = 0;
     bot.onTyped = (text) => {
       if (text !== '\r') bot.draw(`> ${text}\nfooter`);
@@ -302,17 +309,11 @@ describe('a prompt', () => {
     bot.draw('* hello\nresuming\nfooter');
     await bot.pass(TYPING_MS);
     expect(bot.typed()).toBe('late!');
-    bot.draw('* hello\n> late\nfooter');
-    await bot.pass(PROMPT.quietMs + 1_000);
-    expect(bot.typed()).toBe('late!!');
-    expect(await answer).toBe('idle');
-    expect(bot.watching).toBe(0);
+    await expectSecondEnter(bot, answer);
   });
 
   it('is submitted again to a program that dropped Enter and draws something else all the time', async () => {
-    const bot = new Program();
-    bot.maySubmitLate = true;
-    bot.isDeaf = true;
+    const bot = deafProgram();
     let rows = '>';
     bot.onTyped = (text) => {
       rows = text === '\r' && bot.typed() === 'late!!' ? '> late\n* working\n>' : '> late';
@@ -329,9 +330,7 @@ describe('a prompt', () => {
   });
 
   it('is submitted once to a program whose footer contains its text', async () => {
-    const bot = new Program();
-    bot.maySubmitLate = true;
-    bot.isDeaf = true;
+    const bot = deafProgram();
     bot.draw('>\nno sandbox');
     bot.onTyped = (text) => bot.draw(text === '\r' ? '> x\n* heard\n>\nno sandbox' : `> ${text}\nno sandbox`);
     const answer = bot.prompt('x');
@@ -516,9 +515,7 @@ describe('a prompt that waits', () => {
   });
 
   it('waits for the answer of a program that queues it while it resumes a conversation', async () => {
-    const bot = new Program();
-    bot.maySubmitLate = true;
-    bot.isDeaf = true;
+    const bot = deafProgram();
     bot.startedAt = bot.clock.now();
     bot.onTyped = (text) => bot.draw(text === '\r' ? 'queued: late\n>' : `> ${text}`);
     bot.draw('>');
