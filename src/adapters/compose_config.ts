@@ -14,14 +14,20 @@ export interface ComposeReading {
 }
 
 /** Reads the compose files `files` in `folder` with docker compose. */
-export function composeConfig(folder: string, files: readonly string[]): ComposeReading {
+export function composeConfig(
+  folder: string,
+  files: readonly string[],
+  timeoutMs: number = TIMEOUT_MS,
+): ComposeReading {
   const named = files.flatMap((file) => ['-f', file]);
   const args = ['compose', ...named, '--profile', '*', 'config', '--format', 'json'];
   const { status, stdout, stderr, error } = spawnSync('docker', args, {
     cwd: folder,
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: TIMEOUT_MS,
+    timeout: timeoutMs,
+    // It may ignore SIGTERM.
+    killSignal: 'SIGKILL',
     maxBuffer: MAX_BYTES,
   });
   if (status === 0 && stdout.trim().startsWith('{')) return { json: stdout, refusal: null };

@@ -2,6 +2,7 @@
 import { chmodSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { composeConfig } from '../../src/adapters/compose_config.ts';
 import { importableFiles, importProject } from '../../src/project/importers.ts';
 import { TEXT_FILE } from '../../src/settings/limits.ts';
 import { must } from '../kit/must.ts';
@@ -56,6 +57,15 @@ describe('the import of a compose file with an override', () => {
     expect(readFileSync(join(folder, 'asked'), 'utf8')).toBe(
       'compose -f compose.yaml -f docker-compose.override.yml --profile * config --format json\n',
     );
+  });
+
+  it('does not wait for a docker that hangs and ignores SIGTERM', () => {
+    chmodSync(put('docker', `#!/bin/sh\ntrap '' TERM\nexec sleep 1000\n`), 0o755);
+    vi.stubEnv('PATH', [folder, '/usr/bin', '/bin'].join(delimiter));
+    expect(composeConfig(folder, ['compose.yaml'], 500)).toEqual({
+      json: null,
+      refusal: expect.stringContaining('ETIMEDOUT'),
+    });
   });
 
   it('reads a file of another name alone, as with docker compose -f', async () => {

@@ -1,4 +1,5 @@
 // berth status, berth explain
+import { existsSync } from 'node:fs';
 import type { Explanation, ServiceDetail } from '../../client/records.ts';
 import { defineCommand } from '../kit/command.ts';
 import { hasErrorCode } from '../kit/context.ts';
@@ -21,6 +22,9 @@ function statusReport(service: ServiceDetail, explanation: Explanation, out: Out
   );
   const log = explanation.lastLines.map((line) => `  ${out.style('dim', '|')} ${sanitizeLine(line)}`);
   const stale = [
+    ...(existsSync(service.cwd)
+      ? []
+      : [`  Its folder does not exist any more: ${sanitizeLine(service.cwd)}`]),
     ...(service.stale
       ? [`  It runs an older registration: \`berth restart ${service.name}\` applies the new one.`]
       : []),

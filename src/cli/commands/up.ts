@@ -18,6 +18,8 @@ import { printMergedLogs } from '../kit/merged_logs.ts';
 import { createProgress } from '../kit/progress.ts';
 import { plannedStack, referringTo, registerStack, servicesInStack } from '../kit/project_stack.ts';
 import {
+  hasReplacedFolder,
+  isCurrent,
   type PlannedChange,
   type PlannedStarts,
   planRegistration,
@@ -220,12 +222,23 @@ const STARTS = new Map([
   [false, ['', 'would stay as it is, unless a value of its env has changed']],
 ] as const);
 
-const planText = ({ change, fields, restarts, starts }: PlannedChange): string => {
+/** Why a service whose registration does not change would restart. */
+function restartReason(before: ServiceDetail | undefined): string {
+  if (before && hasReplacedFolder(before)) return 'its folder was removed and made again';
+  return before && !isCurrent(before)
+    ? 'its process runs an older registration'
+    : 'it refers to a URL that changes';
+}
+
+function planText(
+  { change, fields, restarts, starts }: PlannedChange,
+  before: ServiceDetail | undefined,
+): string {
   const [then, alone] = STARTS.get(starts) ?? ['', ''];
   if (change === 'register') return 'would be registered';
   if (change === 'update') return `would change: ${fields.join(', ')}${restarts ? '; restarts' : then}`;
-  return restarts ? 'would restart, because it refers to a URL that changes' : alone;
-};
+  return restarts ? `would restart, because ${restartReason(before)}` : alone;
+}
 
 /** Prints what `up` would do. Without a daemon, everything is new. */
 async function printPlan(
@@ -265,7 +278,8 @@ async function printPlan(
     context.out.rows([...plans, ...removals], [], '');
     return undefined;
   }
-  for (const one of plans) context.out.line(`${scope.label(one.name)} ${planText(one)}`);
+  for (const one of plans)
+    context.out.line(`${scope.label(one.name)} ${planText(one, registered.get(one.name))}`);
   for (const { name } of removals) context.out.line(`${scope.label(name)} would be stopped and removed`);
   return undefined;
 }

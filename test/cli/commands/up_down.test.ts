@@ -785,15 +785,18 @@ describe('init and import', () => {
 });
 
 it('up restarts a service whose folder was removed and made again, and status says so', async () => {
-  const text = 'services:\n  web: {cmd: "exec sleep 600", port: null}\n';
-  const { folder: at, write, run, pids } = await project(text);
+  const text = 'services:\n  web: {cmd: "exec sleep 600", port: null, cwd: sub}\n';
+  const { folder: at, run, pids } = await project(text);
+  const sub = join(at, 'sub');
+  mkdirSync(sub);
   expect(await run('up')).toMatchObject({ code: 0 });
   const { web: before } = await pids();
-  rmSync(at, { recursive: true });
-  mkdirSync(at);
-  write(text);
+  rmSync(sub, { recursive: true });
+  expect((await run('status web')).stdout).toContain('Its folder does not exist any more');
+  mkdirSync(sub);
   expect((await run('status web')).stdout).toContain('Its folder was removed and made again');
   expect(JSON.parse((await run('up --dry-run --json')).stdout)).toMatchObject([{ restarts: true }]);
+  expect((await run('up --dry-run')).stdout).toContain('web would restart, because its folder was removed');
   expect(await run('up')).toMatchObject({ code: 0 });
   const { web: after } = await pids();
   expect(after).not.toBe(before);
