@@ -504,7 +504,7 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'gone-is-a-conflict',
       'an object that was replaced is no conflict',
-      'src/actors/cloud/sleep.ts',
+      'src/actors/cloud/workload_patch.ts',
       '[404, 409, 422].includes',
       '[409].includes',
       CHANGES,
@@ -512,7 +512,7 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'unknown-outcome',
       'an answer 500 is not tried again',
-      'src/actors/cloud/sleep.ts',
+      'src/actors/cloud/workload_patch.ts',
       'error.status.status >= 500',
       'error.status.status > 500',
       CHANGES,
@@ -520,7 +520,7 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'same-object',
       'a patch does not check that the object is the one that was read',
-      'src/actors/cloud/sleep.ts',
+      'src/actors/cloud/workload_patch.ts',
       '[sameObject(fresh), ...steps]',
       '[...steps]',
       CHANGES,

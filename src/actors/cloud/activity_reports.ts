@@ -5,7 +5,7 @@ import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import type { ObservedWorkload, StoredWorkload } from '../../protocol/cloud.ts';
 import type { WorkloadActivity } from '../../protocol/receipts.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { annotationSteps, sameObject } from './sleep.ts';
+import { annotationSteps, sameObject } from './workload_patch.ts';
 
 /** The shortest interval between writes to one workload; a third of its idle timeout if that is shorter. */
 const MAX_INTERVAL_MS = 300_000;

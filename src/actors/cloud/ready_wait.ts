@@ -4,7 +4,7 @@ import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 import { deferred } from '../../runtime/deferred.ts';
-import { targetName } from './sleep.ts';
+import { targetName } from './workload_patch.ts';
 import { hasReadyPod, podTroubles } from './workload_readiness.ts';
 
 /** How often to check for a Ready pod when the workload's record does not change. */

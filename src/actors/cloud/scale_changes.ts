@@ -8,10 +8,11 @@ import type { Clock, MessageOf } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { HTTP } from '../../settings/limits.ts';
 import { isSleptBy, isWokenBy } from './receipt_checks.ts';
-import { AlteredRequest, type DaemonPod, endCutOff, putToSleep, targetName, wakeUp } from './sleep.ts';
+import { AlteredRequest, type DaemonPod, endCutOff, putToSleep, wakeUp } from './sleep.ts';
 import { type WakeOrderOwner, WakeOrders, type WakeRequestOf } from './wake_order.ts';
 import type { WakeQuota } from './wake_quota.ts';
 import type { WorkloadEvents } from './workload_events.ts';
+import { targetName } from './workload_patch.ts';
 import type { WorkloadPolicies } from './workload_policies.ts';
 import { withFailedSleep } from './workload_record.ts';
 

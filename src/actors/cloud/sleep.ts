@@ -1,18 +1,25 @@
-// Puts workloads to sleep and wakes them. Each change is one patch, with preconditions on the identity, the
-// count and the receipt as they were read. Other writes to the object at the same time do not conflict. The
-// receipt of a sleep is part of that patch. Wherever this stops halfway, the cluster holds either the count
-// or the receipt with the count in it. So nothing has to be remembered, and every step may be repeated.
+// Puts workloads to sleep and wakes them, each with one patch of workload_patch.ts. The receipt of a sleep is
+// part of that patch. Wherever this stops halfway, the cluster holds either the count or the receipt with the
+// count in it. So nothing has to be remembered, and every step may be repeated.
 
 import { CUT_OFF_ANNOTATION, RECEIPT_ANNOTATION, WAKE_ANNOTATION } from '../../adapters/kube/annotations.ts';
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
-import { isAdmissionRefusal, KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
+import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { CurrentWorkload, PatchStep, WorkloadReference } from '../../protocol/cluster_calls.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { SleepCause, SleepReceipt, WakeCause, WakeReceipt } from '../../protocol/receipts.ts';
-import { Failure, isFailure } from '../../runtime/actor.ts';
+import { Failure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { intendedCount, isAlteredSleep, isSleptBy, isUnchangedSince, isWokenBy } from './receipt_checks.ts';
+import {
+  annotationSteps,
+  pointerOf,
+  retryOnConflict,
+  sameCount,
+  scaleSteps,
+  targetName,
+} from './workload_patch.ts';
 import { replicasText } from './workload_record.ts';
 
 /** The pod in which Berth runs. */
@@ -44,118 +51,6 @@ function sleepRefusal(
       '(persistentVolumeClaimRetentionPolicy.whenScaled is Delete)'
     );
   return null;
-}
-
-/** Such as `Deployment web/hello`. */
-export const targetName = ({ kind, namespace, name }: WorkloadReference): string =>
-  `${kind} ${namespace}/${name}`;
-
-async function readFresh(cluster: KubeCluster, target: WorkloadReference): Promise<CurrentWorkload> {
-  const fresh = await cluster.getWorkload(target);
-  if (!fresh) throw fail('unknown_workload', `${targetName(target)} is no longer in the cluster`);
-  return fresh;
-}
-
-/** Whether a precondition no longer holds: a test of the patch failed (422), or the object is gone. */
-const isConflict = (error: unknown): boolean =>
-  error instanceof KubeError && [404, 409, 422].includes(error.status.status) && !isAdmissionRefusal(error);
-
-/** Whether the change may have been made although the answer was an error or lost. */
-const isUnknownOutcome = (error: unknown): boolean =>
-  error instanceof KubeError
-    ? error.status.status >= 500 && !isAdmissionRefusal(error)
-    : isFailure(error) && error.code === 'cluster_unreachable';
-
-/** An admission webhook also answers 403, but with other words. */
-const isMissingRight = (error: unknown): boolean =>
-  error instanceof KubeError && error.status.status === 403 && /cannot patch/.test(error.status.message);
-
-const NEEDS_PATCH =
-  'Give the account the right to patch the workload itself. A right on its scale is not enough: ' +
-  'the count to wake with is written on the workload in the same step.';
-
-const pointerOf = (annotation: string): string =>
-  `/metadata/annotations/${annotation.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-
-/** Patch steps that set annotations, and remove those whose value is null. */
-export function annotationSteps(
-  { annotations }: CurrentWorkload,
-  values: Readonly<Record<string, string | null>>,
-): PatchStep[] {
-  const rows = Object.entries(values);
-  if (annotations === null)
-    return [
-      // If someone adds the first annotation meanwhile, the test fails and theirs is kept.
-      { op: 'test', path: '/metadata/annotations', value: null },
-      {
-        op: 'add',
-        path: '/metadata/annotations',
-        value: Object.fromEntries(rows.filter(([, value]) => value !== null)),
-      },
-    ];
-  return rows.flatMap(([annotation, value]): PatchStep[] => {
-    const path = pointerOf(annotation);
-    if (value !== null) return [{ op: 'add', path, value }];
-    return Object.hasOwn(annotations, annotation) ? [{ op: 'remove', path }] : [];
-  });
-}
-
-/** Ensures that the patch applies to the same object. */
-export const sameObject = ({ seen }: CurrentWorkload): PatchStep => ({
-  op: 'test',
-  path: '/metadata/uid',
-  value: seen.uid,
-});
-
-const sameCount = ({ seen }: CurrentWorkload): PatchStep => ({
-  op: 'test',
-  path: '/spec/replicas',
-  value: seen.replicas,
-});
-
-/** Patch steps that scale it, unless it was scaled since or the operation was marked as interrupted. */
-const scaleSteps = (fresh: CurrentWorkload, to: number): PatchStep[] => {
-  const { annotations } = fresh;
-  const isNotCutOff: PatchStep[] = annotations
-    ? [{ op: 'test', path: pointerOf(CUT_OFF_ANNOTATION), value: annotations[CUT_OFF_ANNOTATION] ?? null }]
-    : [];
-  return [...isNotCutOff, sameCount(fresh), { op: 'replace', path: '/spec/replicas', value: to }];
-};
-
-/** `isLost`: the last patch may have been made, but its answer was lost. */
-type Decide = (fresh: CurrentWorkload, isLost: boolean) => PatchStep[] | null | Promise<PatchStep[] | null>;
-
-/**
- * Reads the object, applies the patch from `decide`, and reads again after a conflict or a lost answer, until
- * `decide` returns null: the object is as desired. Resolves with the object. Throws workload_conflict, or the
- * error of the last attempt.
- */
-async function retryOnConflict(
-  cluster: KubeCluster,
-  target: WorkloadReference,
-  decide: Decide,
-): Promise<ObservedWorkload> {
-  let failure: unknown;
-  for (let round = 0; round <= CLOUD.maxConflictRetries; round += 1) {
-    const fresh = await readFresh(cluster, target);
-    const steps = await decide(fresh, isUnknownOutcome(failure));
-    if (steps === null) return fresh.seen;
-    try {
-      return await cluster.patchWorkload(target, [sameObject(fresh), ...steps]);
-    } catch (error) {
-      failure = error;
-      if (isMissingRight(error))
-        throw fail('cluster_denied', kubeFailure(error).message, { hint: NEEDS_PATCH });
-      if (!isConflict(error) && !isUnknownOutcome(error)) throw error;
-    }
-  }
-  if (!isConflict(failure)) throw failure;
-  const attempts = CLOUD.maxConflictRetries + 1;
-  throw fail(
-    'workload_conflict',
-    `${targetName(target)} was changed by something else at each of ${attempts} attempts: ` +
-      kubeFailure(failure).message,
-  );
 }
 
 export interface SleepRequest {

@@ -8,8 +8,8 @@ import { WORKLOAD_KINDS } from '../../protocol/workload_kinds.ts';
 import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 import { withTimeout } from '../../runtime/deferred.ts';
 import { WAKE_ORDER } from '../../settings/cloud_limits.ts';
-import { targetName } from './sleep.ts';
 import type { WorkloadEvents } from './workload_events.ts';
+import { targetName } from './workload_patch.ts';
 import { isReady, workloadId } from './workload_record.ts';
 
 /** A requested wake. Wakes of its dependencies are part of it. */
