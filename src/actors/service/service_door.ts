@@ -1,6 +1,6 @@
 // The door of one service, and its sleep: docs/reference.md "Sleep of services". The door itself, which
 // carries the bytes, runs on a thread of its own; this part decides what it does.
-import type { DoorSettings, StoredDoor } from '../../protocol/doors.ts';
+import type { StoredDoor } from '../../protocol/doors.ts';
 import { fail } from '../../protocol/errors.ts';
 import { newRunId } from '../../protocol/names.ts';
 import {
@@ -11,8 +11,8 @@ import {
   type SleepReply,
   type StoredService,
 } from '../../protocol/service.ts';
-import { isFailure, tolerateFailure } from '../../runtime/actor.ts';
-import { DOOR } from '../../settings/limits.ts';
+import { tolerateFailure } from '../../runtime/actor.ts';
+import { DoorLink } from './door_link.ts';
 import { doorSettings, isOnDoorPort } from './door_settings.ts';
 import type { ServiceEffects } from './effects.ts';
 import { behindDoor, type Run } from './run.ts';
@@ -22,13 +22,11 @@ import { isResting, type LifecycleState, liveRun, serviceStateOf } from './state
 
 export class ServiceDoor {
   private readonly options: ServiceDoorOptions;
+  private readonly link: DoorLink;
   /** null: the door is closed. */
   private row: StoredDoor | null;
-  /** The last settings sent to the door, as JSON; empty: they must be sent again. */
-  private told = '';
   /** Its processes stay awake, because a client started it that way. */
   private keepsAwake: boolean;
-  private isThreadUp = false;
   /** `row` was decided by this daemon, or stored by the one before. */
   private isKnown: boolean;
   private sleeping: Promise<SleepReply> | null = null;
@@ -40,21 +38,27 @@ export class ServiceDoor {
   /** Since when the service has been waking; `at` in epoch milliseconds, as its run keeps it. */
   private wakingSince: { at: number; monotonic: number } | null = null;
   private innerPort: number | null = null;
-  /** The port that another process has instead of the door; null: the door has it, or needs none. */
-  takenPort: number | null = null;
-  private closing: Promise<null> = Promise.resolve(null);
-  private cancelRetry = (): void => {};
 
   constructor(options: ServiceDoorOptions) {
     this.options = options;
     this.row = options.table.get(options.name) ?? null;
     this.isKnown = this.row !== null;
     this.keepsAwake = this.row?.awake === true;
+    this.link = new DoorLink({
+      ...options,
+      settings: () => doorSettings(this.row, options.known()),
+      onLost: () => void this.lost(),
+    });
   }
 
   /** Whether its port accepts connections, with or without a process. */
   get isOpen(): boolean {
     return this.row !== null;
+  }
+
+  /** The port that another process has instead of the door; null: the door has it, or needs none. */
+  get takenPort(): number | null {
+    return this.link.takenPort;
   }
 
   /** What the journal says about the end of `run` if the service went to sleep; null: it did not. */
@@ -98,11 +102,7 @@ export class ServiceDoor {
       this.inBackground(this.note({}));
     }
     this.followWake(state);
-    const settings = this.settings();
-    const text = JSON.stringify(settings);
-    if (text === this.told || (!settings && this.told === '')) return;
-    this.told = text;
-    this.inBackground(settings ? this.tell() : this.shut());
+    this.inBackground(this.link.follow());
   }
 
   /** Starts the process of `run`, behind the door if it has one. Fails as the effect of that name does. */
@@ -121,7 +121,7 @@ export class ServiceDoor {
     const wasOpen = this.isOpen;
     this.row ??= {};
     try {
-      await this.openOrRefuse(run.id);
+      await this.link.openOrRefuse(run.id);
     } catch (error) {
       if (!wasOpen) this.row = null;
       throw error;
@@ -167,13 +167,11 @@ export class ServiceDoor {
 
   /** From the door: it has been idle for the time set in `sleep`. */
   async idle(): Promise<null> {
-    const { known, context, name } = this.options;
+    const { known } = this.options;
     const { state, stored } = known();
     if (state.phase !== 'running' || !stored || !doorRule(stored.spec) || this.sleeping) return null;
     // The door decides, because a client may have connected meanwhile. From then on it holds new connections.
-    const { held } = await context.ref(`door:${name}`).ask('rest', {});
-    if (!held) return null;
-    this.told = '';
+    if (!(await this.link.rest())) return null;
     if (known().state === state && !this.sleeping) await tolerateFailure(this.sleep(), () => null);
     this.follow();
     return null;
@@ -181,11 +179,10 @@ export class ServiceDoor {
 
   /** From the door: a client is waiting. */
   knocked(): null {
-    const { context, name, known } = this.options;
-    const { state } = known();
+    const { state } = this.options.known();
     if (!this.isOpen) {
       // A stop has closed the door, which only waits for the end of the process.
-      context.ref(`door:${name}`).tell('refuse', {});
+      this.link.refuse();
       return null;
     }
     this.isKnocked = state.phase === 'stopping' || state.phase === 'ended' || state.phase === 'idle';
@@ -206,17 +203,16 @@ export class ServiceDoor {
    * is, and the door asks for the next wake while the client waits.
    */
   wakeFailed(): null {
-    const { context, name } = this.options;
     this.isKnocked = false;
     this.wakingSince = null;
     this.isWakeAsked = false;
-    if (!this.isSleepAsked) context.ref(`door:${name}`).tell('refuse', {});
+    if (!this.isSleepAsked) this.link.refuse();
     return null;
   }
 
   /** The door has lost its settings. */
   lost(): null {
-    this.told = '';
+    this.link.forget();
     this.follow();
     return null;
   }
@@ -246,7 +242,7 @@ export class ServiceDoor {
 
   /** Resolves when a door that is closing has closed. */
   async closed(): Promise<void> {
-    await tolerateFailure(this.closing, () => null);
+    await this.link.closed();
   }
 
   /** Releases the port that the process had. */
@@ -272,7 +268,7 @@ export class ServiceDoor {
     this.row = isEndDue ? { asleepAfter } : { asleepAfter, untold: newRunId(context.clock.now()) };
     try {
       // From here on new connections are held, so that none reaches a process about to end.
-      if (!isOnPort) await this.openOrRefuse(null);
+      if (!isOnPort) await this.link.openOrRefuse(null);
       // Stored before the stop, so that whoever finds the run ended knows that the service is asleep.
       await this.options.table.put(name, this.row);
     } catch (error) {
@@ -282,7 +278,7 @@ export class ServiceDoor {
     }
     this.keepsAwake = false;
     if ('run' in state || state.phase === 'waiting') await stop();
-    if (isOnPort) await this.openOrRefuse(null);
+    if (isOnPort) await this.link.openOrRefuse(null);
     await this.tellSleep();
     onChanged();
     return reply;
@@ -321,68 +317,6 @@ export class ServiceDoor {
     if (!this.isWakeAsked) this.isSleepAsked = false;
     this.isWakeAsked = true;
     context.ref('groups').tell('knocked', { name, at: context.clock.monotonic() });
-  }
-
-  private settings(): DoorSettings | null {
-    return doorSettings(this.row, this.options.known());
-  }
-
-  /** Opens the door if necessary, and sends it its settings. Fails port_in_use. */
-  private async open(): Promise<void> {
-    const { context, name } = this.options;
-    const address = `door:${name}` as const;
-    if (!this.isThreadUp) {
-      await context.ref('threads').ask('ensure', { address });
-      this.isThreadUp = true;
-      context.watch(address, () => {
-        this.isThreadUp = false;
-        this.lost();
-      });
-    }
-    const settings = this.settings();
-    if (!settings) return;
-    this.told = JSON.stringify(settings);
-    await context.ref(address).ask('set', settings);
-    this.takenPort = null;
-  }
-
-  /**
-   * Like `open`, but names the holder of a taken port in the error and in an event. `run` null: no run is
-   * being started.
-   */
-  private async openOrRefuse(run: string | null): Promise<void> {
-    try {
-      await this.open();
-    } catch (error) {
-      const port = this.settings()?.port;
-      if (!isFailure(error) || error.code !== 'port_in_use' || port === undefined) throw error;
-      throw await this.options.effects.portConflict(port, run);
-    }
-  }
-
-  /** Like `open`, but names the holder of a taken port once, and tries again. */
-  private async tell(): Promise<void> {
-    const { context, effects } = this.options;
-    this.cancelRetry();
-    try {
-      await this.open();
-    } catch (error) {
-      if (!isFailure(error)) throw error;
-      const port = this.settings()?.port;
-      this.cancelRetry = context.clock.after(DOOR.reopenMs, () => this.inBackground(this.tell()));
-      if (error.code !== 'port_in_use' || port === undefined || port === this.takenPort) return;
-      this.takenPort = port;
-      await effects.portConflict(port, null);
-    }
-  }
-
-  private async shut(): Promise<void> {
-    this.cancelRetry();
-    this.told = '';
-    this.takenPort = null;
-    if (!this.isThreadUp) return;
-    this.closing = this.options.context.ref(`door:${this.options.name}`).ask('close', {});
-    await this.closing;
   }
 
   /** Stores the row as soon as there is disk space. Without space, a later daemon will not know it. */
