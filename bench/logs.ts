@@ -1,7 +1,7 @@
 // A search over 1 GiB of logs of 50 services: the time to the first page, how long the search blocks threads
 // that serve other requests, and its memory. The floor of the time is `grep -c` over the same files.
 import { execFile } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -13,6 +13,8 @@ import { memoryOf } from './kit/process_stats.ts';
 import { type ThreadHolds, threadHolds } from './kit/thread_holds.ts';
 
 const SERVICES = 50;
+/** The one with the rare line. */
+const LAST_SERVICE = `svc-${SERVICES}`;
 const TOTAL_BYTES = 1_024 * MIB;
 const PIECE_BYTES = 16 * KIB;
 const RUN = '00000000000000a1';
@@ -95,6 +97,24 @@ async function untilFound(daemon: Daemon, query: string): Promise<number> {
   });
 }
 
+/** Milliseconds until a client has all lines of a log as a stream. */
+async function streamed({ port }: Daemon, name: string): Promise<number> {
+  return timed(async () => {
+    const query = `names=${name}&follow=false&since=2026-11-20T00:00:00Z`;
+    const answer = await fetch(`http://127.0.0.1:${port}/v1/logs/stream?${query}`);
+    const text = await answer.text();
+    if (!text.includes(RARE)) throw new Error('the stream does not have all lines');
+  });
+}
+
+/** Milliseconds that reading the lines of `files` and writing each as JSON takes. */
+async function asJson(files: readonly string[]): Promise<number> {
+  return timed(async () => {
+    const lines = files.flatMap((file) => readFileSync(file, 'utf8').split('\n'));
+    return lines.map((text) => JSON.stringify({ text })).join('\n');
+  });
+}
+
 async function measure(daemon: Daemon, files: readonly string[]): Promise<Row[]> {
   const before = memoryOf(daemon.pid, 'Pss');
   const q = `q=${encodeURIComponent(RARE)}`;
@@ -117,6 +137,11 @@ async function measure(daemon: Daemon, files: readonly string[]): Promise<Row[]>
     await cost('a rare expression, to the oldest line', 'ms', {
       floor: () => grep(files, RARE),
       subject: () => untilFound(daemon, `regex=${encodeURIComponent('payment (failed|lost)')}`),
+      turns: TURNS,
+    }),
+    await cost('all lines of a log, streamed', 'ms', {
+      floor: () => asJson(files.filter((file) => file.includes(`/${LAST_SERVICE}/`))),
+      subject: () => streamed(daemon, LAST_SERVICE),
       turns: TURNS,
     }),
   ];

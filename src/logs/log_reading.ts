@@ -232,7 +232,8 @@ export class LogReading {
         time: timeAt(block, start + next),
         bytes: bytes.subarray(0, 0),
       };
-      line.bytes = Buffer.concat([line.bytes, bytes.subarray(next, end)]);
+      const part = bytes.subarray(next, end);
+      line.bytes = before === 0 ? part : Buffer.concat([line.bytes, part]);
       this.open[at] = line;
       next = newline >= 0 && !isTooLong ? end + 1 : end;
       [this.offset, this.marks] = [start + next, 0];

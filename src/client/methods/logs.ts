@@ -78,7 +78,8 @@ async function* streamLogs(endpoint: Endpoint, options: LogStreamOptions): Async
     sendRequest(endpoint, logs.follow, { query, signal }, { lastEventId: after });
   for await (const { id, event, data } of sseFrames(open, lastEventId ?? null, options)) {
     if (event === 'end') return;
-    if (event === 'line' || event === 'run') yield { ...(JSON.parse(data) as LogEntry), id: id ?? '' };
+    if (event === 'line' || event === 'run')
+      yield Object.assign(JSON.parse(data) as LogEntry, { id: id ?? '' });
   }
 }
 
