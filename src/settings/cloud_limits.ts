@@ -99,9 +99,12 @@ export const CLOUD = {
   positionFlushMs: 60_000,
   /** How many clusters begin to be watched at once, and the time after which a slow one no longer counts. */
   beginning: { lanes: 20, slowMs: 1_000 },
-  /** The most workloads in one bulk request, and how many per cluster are changed at once. */
+  /** The most workloads in one bulk request. */
   maxBulk: 1_000,
+  /** How many workloads per cluster all bulk requests change at once. */
   bulkLanes: 4,
+  /** How many workloads per cluster one bulk request begins at once, including those that wait for others. */
+  bulkPlaces: 16,
   /** The time limit of such a request. */
   bulkTimeoutMs: 1_800_000,
   /** The largest page of workloads, which is also the default. */

@@ -6,12 +6,14 @@ import { tolerateFailure } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { isSleptBy, isWokenBy } from './receipt_checks.ts';
+import type { InTurn } from './wake_order.ts';
 
 export interface BulkChangesOwner {
   rows(): StoredWorkload[];
   /** Resolves with the replica count after the change. */
   sleep(id: string, holdMs: number | null, operation: string | undefined): Promise<number>;
-  wake(id: string, change: Pick<BulkChange, 'operation' | 'subject'>): Promise<number>;
+  /** `inTurn` makes each change in the cluster; waits for dependencies are outside of it. */
+  wake(id: string, change: Pick<BulkChange, 'operation' | 'subject'>, inTurn: InTurn): Promise<number>;
   /** These changes have failed. Resolves when that is in the audit log. */
   onFailed(change: BulkChange, results: readonly BulkResult[]): Promise<void>;
 }
@@ -27,8 +29,8 @@ const byPlace = (one: StoredWorkload, other: StoredWorkload): number =>
 export class BulkChanges {
   private readonly owner: BulkChangesOwner;
   /**
-   * Runs a few changes per cluster at a time. The queue of calls to a cluster is short, and must leave room
-   * for other callers.
+   * Runs a few changes per cluster at a time, of all requests. The queue of calls to a cluster is short, and
+   * must leave room for other callers.
    */
   private readonly lanes = new KeyedMutex();
   private count = 0;
@@ -57,7 +59,7 @@ export class BulkChanges {
           hint: 'Name a cluster or namespaces, and send it once for each.',
         },
       );
-    const results = await Promise.all(rows.map((row) => this.changeOne(row, change)));
+    const results = await this.changeAll(rows, change);
     // Not a result of the workload: once the whole operation fails, a retry with its key goes on with it.
     const prevented = results.filter(({ code }) => code === 'standing_by');
     const left = results.filter(({ code }) => this.isEnded && code === 'daemon_busy');
@@ -80,6 +82,29 @@ export class BulkChanges {
     this.isEnded = true;
   }
 
+  /** Begins some workloads per cluster at a time, so that one that waits for others delays no other. */
+  private async changeAll(rows: readonly StoredWorkload[], change: BulkChange): Promise<BulkResult[]> {
+    const results: BulkResult[] = [];
+    const changeRest = async (rest: Iterator<[number, StoredWorkload]>): Promise<void> => {
+      for (let next = rest.next(); !next.done; next = rest.next()) {
+        const [index, row] = next.value;
+        results[index] = await this.changeOne(row, change);
+      }
+    };
+    const ofClusters = new Map<string, [number, StoredWorkload][]>();
+    for (const [index, row] of rows.entries()) {
+      const ofCluster = ofClusters.get(row.clusterId) ?? [];
+      ofClusters.set(row.clusterId, ofCluster);
+      ofCluster.push([index, row]);
+    }
+    const places = [...ofClusters.values()].flatMap((ofCluster) => {
+      const rest = ofCluster.values();
+      return Array.from({ length: CLOUD.bulkPlaces }, () => changeRest(rest));
+    });
+    await Promise.all(places);
+    return results;
+  }
+
   private async changeOne({ id, clusterId, seen }: StoredWorkload, change: BulkChange): Promise<BulkResult> {
     const { to, holdMs, isDryRun, operation } = change;
     const { kind, namespace, name, replicas } = seen;
@@ -90,12 +115,11 @@ export class BulkChanges {
       return { ...subject, outcome: 'changed', replicas, code: null, message: null };
     if (isThere(replicas)) return { ...subject, outcome: 'unchanged', replicas, code: null, message: null };
     if (isDryRun) return { ...subject, outcome: 'would_change', replicas, code: null, message: null };
-    this.count += 1;
-    const lane = `${clusterId}/${this.count % CLOUD.bulkLanes}`;
-    const changed = this.lanes.runExclusive(lane, () => {
-      if (this.isEnded) throw fail('daemon_busy', 'the server has ended');
-      return to === 'asleep' ? this.owner.sleep(id, holdMs, operation) : this.owner.wake(id, change);
-    });
+    const inTurn: InTurn = (work) => this.inLane(clusterId, work);
+    const changed =
+      to === 'asleep'
+        ? inTurn(() => this.owner.sleep(id, holdMs, operation))
+        : this.owner.wake(id, change, inTurn);
     const done = changed.then((count): BulkResult => {
       const outcome = isThere(count) ? 'changed' : 'failed';
       const message = isThere(count) ? null : 'something else has changed its replicas at the same time';
@@ -105,5 +129,13 @@ export class BulkChanges {
       done,
       ({ code, message }): BulkResult => ({ ...subject, outcome: 'failed', replicas: null, code, message }),
     );
+  }
+
+  private inLane<R>(clusterId: string, work: () => Promise<R>): Promise<R> {
+    this.count += 1;
+    return this.lanes.runExclusive(`${clusterId}/${this.count % CLOUD.bulkLanes}`, () => {
+      if (this.isEnded) throw fail('daemon_busy', 'the server has ended');
+      return work();
+    });
   }
 }

@@ -9,7 +9,7 @@ import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { HTTP } from '../../settings/limits.ts';
 import { isSleptBy, isWokenBy } from './receipt_checks.ts';
 import { AlteredRequest, type DaemonPod, endCutOff, putToSleep, wakeUp } from './sleep.ts';
-import { type WakeOrderOwner, WakeOrders, type WakeRequestOf } from './wake_order.ts';
+import { type InTurn, type WakeOrderOwner, WakeOrders, type WakeRequestOf } from './wake_order.ts';
 import type { WakeQuota } from './wake_quota.ts';
 import type { WorkloadEvents } from './workload_events.ts';
 import { targetName } from './workload_patch.ts';
@@ -88,14 +88,11 @@ export class ScaleChanges {
   }
 
   /** See WorkloadsProtocol; replies when the cluster has accepted the change. */
-  async wake({
-    id,
-    by,
-    operation,
-    policy,
-    subject,
-  }: Omit<MessageOf<WorkloadsProtocol, 'wake'>, 'waitMs'>): Promise<Pick<ObservedWorkload, 'replicas'>> {
-    const request = { by, operation, policy, subject };
+  async wake(
+    { id, by, operation, policy, subject }: Omit<MessageOf<WorkloadsProtocol, 'wake'>, 'waitMs'>,
+    inTurn?: InTurn,
+  ): Promise<Pick<ObservedWorkload, 'replicas'>> {
+    const request = { by, operation, policy, subject, inTurn };
     if (by === 'connection') this.refuseWhileHeld(id);
     // Not shared: it may leave the workload asleep.
     if (by === 'schedule') return this.wakeInOrder(id, request);
@@ -185,7 +182,8 @@ export class ScaleChanges {
   }
 
   private wakeAlone(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
-    return this.mutex.runExclusive(id, () => this.patchAwake(this.owner.get(id), request));
+    const change = () => this.mutex.runExclusive(id, () => this.patchAwake(this.owner.get(id), request));
+    return request.inTurn ? request.inTurn(change) : change();
   }
 
   private async patchAwake(

@@ -19,7 +19,12 @@ export interface WakeRequestOf {
   policy: string | undefined;
   /** Whose quota it counts for; undefined: nobody's. */
   subject: string | undefined;
+  /** Makes each change of the wake when its turn comes; undefined: at once. */
+  inTurn: InTurn | undefined;
 }
+
+/** Runs a change in a cluster when its turn comes. */
+export type InTurn = <R>(change: () => Promise<R>) => Promise<R>;
 
 export interface WakeOrderOwner {
   readonly clock: Clock;
@@ -182,7 +187,7 @@ export class WakeOrders {
       (error) => error,
     );
     if (isWaitedFor) this.unready.delete(row.id);
-    if (!failure) return;
+    if (!failure || failure.code === 'daemon_busy') return;
     // A wake that failed at once has not been waited for, and another may succeed.
     if (failure.code === 'ready_timeout') this.unready.set(row.id, clock.monotonic() + WAKE_ORDER.waitMs);
     events.onFailed(row, 'a wake has waited for it in vain', failure, request.operation);

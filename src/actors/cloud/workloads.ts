@@ -114,7 +114,8 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
       rows: () => this.table.rows(),
       sleep: async (id, holdMs, operation) =>
         (await this.scale.sleep({ id, by: 'request', holdMs, ...(operation && { operation }) })).replicas,
-      wake: async (id, change) => (await this.scale.wake({ id, by: 'request', ...change })).replicas,
+      wake: async (id, change, inTurn) =>
+        (await this.scale.wake({ id, by: 'request', ...change }, inTurn)).replicas,
       onFailed: (change, results) => this.reportFailed(change, results),
     });
     this.labels = new LabelChanges((ids) => context.ref('principals').tell('relabelled', { ids }));

@@ -94,6 +94,30 @@ describe('a wake', () => {
     expect([order[0], order.indexOf('a1') < order.indexOf('a3')]).toEqual(['db', true]);
   });
 
+  it('of many workloads that waits for a dependency delays neither the rest of it nor another one', async () => {
+    const apps = Array.from({ length: 8 }, (_, index) => `app${index}`);
+    const rest = Array.from({ length: 8 }, (_, index) => `rest${index}`);
+    const others = Array.from({ length: 8 }, (_, index) => `other${index}`);
+    const names = { ...Object.fromEntries([...rest, ...others].map((name) => [name, null])), db: null };
+    const { here, clock, double, clusterId } = await asleep(
+      { ...Object.fromEntries(apps.map((name) => [name, 'db'])), ...names },
+      ['db'],
+    );
+    const wakeAll = (all: string[]) => {
+      const selection = { clusterId, namespaces: null, states: null, selector: `app in (${all.join()})` };
+      const change = { ...selection, to: 'awake', holdMs: null, isDryRun: false } as const;
+      return here.workloads.ask('changeMany', change, { deadlineMs: CLOUD.scaleTimeoutMs });
+    };
+    const begun = { isDone: false };
+    const first = wakeAll([...apps, ...rest]).finally(() => Object.assign(begun, { isDone: true }));
+    await eventually(() => rest.every((name) => woken(double).includes(name)));
+    expect((await wakeAll(others)).map(({ outcome }) => outcome)).toEqual(others.map(() => 'changed'));
+    expect(woken(double).toSorted()).toEqual([...others, ...rest, 'db'].toSorted());
+    await advanceUntil(clock, 50_000, () => begun.isDone || undefined);
+    expect((await first).map(({ name }) => name)).toEqual([...apps, ...rest]);
+    expect(apps.every((name) => woken(double).includes(name))).toBe(true);
+  });
+
   it('by a policy wakes in order what it has put to sleep', async () => {
     const { here, double, clock } = await asleep({ app: 'db', db: null });
     for (const name of ['app', 'db']) await wake(here, name);
