@@ -134,6 +134,12 @@ export async function doubleWith(...names: string[]): Promise<Double> {
   return double;
 }
 
+/** Limits a cluster to `namespaces`; none: all. */
+export const giveNamespaces = ({ clusters }: Pick<Cloud, 'clusters'>, id: string, namespaces: string[]) => {
+  const nothing = { name: null, provider: null, kubeconfig: null, renewToken: false };
+  return clusters.ask('change', { id, change: { ...nothing, namespaces } });
+};
+
 /** A client's registration, with `more` added. */
 export const clusterInput = (more: Partial<ClusterInput>): ClusterInput => ({
   name: 'one',

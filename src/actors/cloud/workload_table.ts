@@ -156,12 +156,13 @@ export class WorkloadTable implements CommitSource {
 
   /** Removes the records of a cluster outside `scopes`, about which nothing is known any more. */
   retainScopes(clusterId: string, scopes: readonly WorkloadScope[]): void {
+    const isKept = ({ seen }: StoredWorkload) => scopes.some((scope) => isWithin(scope, seen));
+    const lost = this.rowsOf(clusterId).filter((row) => !isKept(row));
+    // Without its watch, it would not be known until when a row was seen.
+    const sights = lost.map((row) => [row, this.sightOf(row)] as const);
     for (const scope of this.watches.retain(clusterId, scopes))
       this.commits.positionChanged(clusterId, scope, null);
-    for (const { row } of this.entries.ofCluster(clusterId)) {
-      const isKept = scopes.some((scope) => isWithin(scope, row.seen));
-      if (!isKept && !row.gone) this.remove(row);
-    }
+    for (const [row, sight] of sights) this.remove(row, sight);
   }
 
   /**
@@ -327,11 +328,11 @@ export class WorkloadTable implements CommitSource {
     this.owner.onRowChange(row.id, before, row);
   }
 
-  private remove(row: StoredWorkload): void {
+  private remove(row: StoredWorkload, sight = this.sightOf(row)): void {
     const kept = tombstoneOf(row);
     if (kept) this.entries.set({ row: kept, shown: null, observedAt: this.clock.monotonic() });
     else this.entries.delete(row);
-    const { ended } = countSleep(row, undefined, this.sightOf(row));
+    const { ended } = countSleep(row, undefined, sight);
     this.commits.rowChanged(row.clusterId, row.id, { saved: this.count(ended) }, null);
     this.owner.onRowChange(row.id, row, undefined);
   }

@@ -4,7 +4,15 @@ import { isDeepStrictEqual } from 'node:util';
 import { expect, it } from 'vitest';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { afterThisTest } from '../../kit/actors.ts';
-import { type Cloud, cloud, clusterInput, doubleWith, eventually, openCloudStore } from '../../kit/cloud.ts';
+import {
+  type Cloud,
+  cloud,
+  clusterInput,
+  doubleWith,
+  eventually,
+  giveNamespaces,
+  openCloudStore,
+} from '../../kit/cloud.ts';
 import { type Double, type Json, workload } from '../../kit/kube_double.ts';
 
 const detail = (here: Cloud, id: string): Json => JSON.parse(here.views.cluster(id) ?? '');
@@ -34,11 +42,6 @@ async function given(...namespaces: string[]): Promise<{ double: Double; here: C
   return { double, here, id };
 }
 
-const change = (here: Cloud, id: string, namespaces: string[]) => {
-  const nothing = { name: null, provider: null, kubeconfig: null, renewToken: false };
-  return here.clusters.ask('change', { id, change: { ...nothing, namespaces } });
-};
-
 it('only the given namespaces are listed and watched', async () => {
   const { double, here, id } = await given('web', 'nowhere');
   expect(shown(here)).toEqual(['web/hello']);
@@ -53,12 +56,12 @@ it('only the given namespaces are listed and watched', async () => {
 
 it('other namespaces count at once, also none, which stands for all', async () => {
   const { double, here, id } = await given('web');
-  await change(here, id, ['data']);
+  await giveNamespaces(here, id, ['data']);
   await shows(here, 'data/store', 'data/web');
   await hasScope(here, id, ['data']);
-  await change(here, id, ['data', 'web']);
+  await giveNamespaces(here, id, ['data', 'web']);
   await shows(here, 'data/store', 'data/web', 'web/hello');
-  await change(here, id, []);
+  await giveNamespaces(here, id, []);
   double.put('Deployment', workload('other', 'new', 1));
   await shows(here, 'data/store', 'data/web', 'other/new', 'web/hello');
   await hasScope(here, id, null);
@@ -68,9 +71,9 @@ it('other namespaces count at once, also none, which stands for all', async () =
 it('other namespaces count although the cluster does not answer, and are listed when it does', async () => {
   const { double, here, id } = await given('web', 'data');
   await double.stop();
-  await change(here, id, ['data']);
+  await giveNamespaces(here, id, ['data']);
   await shows(here, 'data/store', 'data/web');
-  await change(here, id, ['web']);
+  await giveNamespaces(here, id, ['web']);
   await shows(here);
   await double.start();
   await shows(here, 'web/hello');
@@ -82,7 +85,7 @@ it('other workloads are dropped at once although the cluster is silent', async (
   const answers = deferred<void>();
   afterThisTest(() => answers.resolve());
   double.fault(() => true, { kind: 'held', until: answers.promise }, Number.POSITIVE_INFINITY);
-  await change(here, id, ['web']);
+  await giveNamespaces(here, id, ['web']);
   await shows(here, 'web/hello');
   await hasScope(here, id, ['web']);
 });

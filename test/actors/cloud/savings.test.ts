@@ -7,7 +7,7 @@ import { observe } from '../../../src/actors/cloud/workload_record.ts';
 import type { CloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import type { ObservedWorkload, StoredWorkload } from '../../../src/protocol/cloud.ts';
 import { ALL_SAVINGS, type StoredSavings, savingsCsv } from '../../../src/protocol/savings.ts';
-import { type Cloud, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
+import { type Cloud, cloud, doubleWith, eventually, giveNamespaces } from '../../kit/cloud.ts';
 import { type Double, type Json, workload } from '../../kit/kube_double.ts';
 import { observedWorkload } from '../../kit/observed_workload.ts';
 import { settableClock } from '../../kit/policies.ts';
@@ -80,6 +80,26 @@ describe('a sleep', () => {
     double.put('Deployment', double.get('Deployment', 'web', 'hello'), true);
     await clock.advance(10_000);
     await eventually(async () => (await podSeconds(here))['2030-01 web'] === 90);
+  });
+
+  it('counts until its namespace is no longer listed, and on from there if it is listed again', async () => {
+    const { clock, here, double } = await ready();
+    put(double, 'other');
+    await here.until('web/other', () => true);
+    await sleep(here);
+    await sleep(here, 'web/other');
+    await clock.advance(10_000);
+    const { cluster_id: clusterId } = here.find('web/hello');
+    await giveNamespaces(here, clusterId, ['elsewhere']);
+    await eventually(() => here.find('web/hello') === undefined);
+    expect(await podSeconds(here)).toEqual({ '2030-01 web': 60 });
+    double.remove('Deployment', 'web', 'other');
+    await clock.advance(10_000);
+    expect(await podSeconds(here)).toEqual({ '2030-01 web': 60 });
+    await giveNamespaces(here, clusterId, ['web']);
+    await here.until('web/hello', () => true);
+    await clock.advance(10_000);
+    expect(await podSeconds(here)).toEqual({ '2030-01 web': 120 });
   });
 
   it.each([
