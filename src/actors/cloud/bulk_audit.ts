@@ -11,10 +11,16 @@ import { subjectOf } from './workload_events.ts';
 const ACTIONS = { asleep: 'sleepWorkloads', awake: 'wakeWorkloads' } as const;
 const ACTION_NAMES: readonly string[] = Object.values(ACTIONS);
 
-type Bulk = Pick<NewCloudEvent, 'action' | 'operationId' | 'who' | 'from'>;
+type BulkEvent = Pick<NewCloudEvent, 'action' | 'operationId' | 'who' | 'from'>;
+
+interface Bulk {
+  event: BulkEvent;
+  /** The ids of the workloads whose change has been reported. */
+  told: Set<string>;
+}
 
 /** null: a dry run, which is no operation. */
-const bulkOf = ({ operation, asker, to }: BulkChange): Bulk | null =>
+const bulkEventOf = ({ operation, asker, to }: BulkChange): BulkEvent | null =>
   operation !== undefined && asker ? { action: ACTIONS[to], operationId: operation, ...asker } : null;
 
 type Receipt = SleepReceipt | WakeReceipt | null;
@@ -33,15 +39,15 @@ export class BulkAudit {
       const code = resultCodeOf(row);
       const isCutOff = code === null || code === 'interrupted';
       if (isCutOff && ACTION_NAMES.includes(action))
-        this.bulks.set(id, { action, operationId: id, who, from });
+        this.bulks.set(id, { event: { action, operationId: id, who, from }, told: new Set() });
     }
   }
 
   /** Runs `work`, which makes the change. */
   async during<R>(change: BulkChange, work: () => Promise<R>): Promise<R> {
-    const bulk = bulkOf(change);
+    const event = bulkEventOf(change);
     const operation = change.operation ?? '';
-    if (bulk) this.bulks.set(operation, bulk);
+    if (event) this.bulks.set(operation, { event, told: new Set() });
     try {
       return await work();
     } finally {
@@ -50,24 +56,29 @@ export class BulkAudit {
     }
   }
 
-  /** Reports that `after` has a new receipt of a bulk change. */
+  /**
+   * Reports that `after` has a new receipt of a bulk change, once: the cluster's answer may come after its
+   * watch.
+   */
   changeEvents({ seen: before }: StoredWorkload, after: StoredWorkload): NewCloudEvent[] {
     const { receipt, wakeReceipt } = after.seen;
     const slept = this.bulks.get(receipt?.operation ?? '');
     const woken = this.bulks.get(wakeReceipt?.operation ?? '');
     const isSlept = !isSame(before.receipt, receipt) && isSleptBy(after.seen, receipt?.operation);
     const isWoken = !isSame(before.wakeReceipt, wakeReceipt) && isWokenBy(after.seen, wakeReceipt?.operation);
-    return [isSlept && slept, isWoken && woken].flatMap((bulk) =>
-      bulk ? [{ ...subjectOf(after), ...bulk, type: 'operation.done' as const }] : [],
-    );
+    return [isSlept && slept, isWoken && woken].flatMap((bulk) => {
+      if (!bulk || bulk.told.has(after.id)) return [];
+      bulk.told.add(after.id);
+      return [{ ...subjectOf(after), ...bulk.event, type: 'operation.done' as const }];
+    });
   }
 
   /** Reports that the change of a workload has failed. */
   failureEvents(change: BulkChange, { clusterId, id, ...result }: BulkResult): NewCloudEvent[] {
-    const bulk = bulkOf(change);
-    if (!bulk || result.code === null) return [];
+    const event = bulkEventOf(change);
+    if (!event || result.code === null) return [];
     const { namespace, kind, name: workload, code, message } = result;
     const subject = { clusterId, namespace, kind, workload, workloadId: id };
-    return [{ ...subject, ...bulk, type: 'operation.failed', result: code, reason: shortReason(message) }];
+    return [{ ...subject, ...event, type: 'operation.failed', result: code, reason: shortReason(message) }];
   }
 }

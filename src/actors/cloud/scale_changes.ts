@@ -30,7 +30,7 @@ export interface ScaleChangesOwner extends WakeOrderOwner {
   readonly policies: Pick<WorkloadPolicies, 'wantsAsleep' | 'idleOf'>;
   call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R>;
   /** Records the cluster's answer, on disk and in the views. */
-  applyChange(clusterId: string, before: ObservedWorkload, seen: ObservedWorkload): Promise<void>;
+  applyChange(before: StoredWorkload, seen: ObservedWorkload): Promise<void>;
   /** Changes the record of a workload, also on disk. */
   changeRow(id: string, change: (row: StoredWorkload) => StoredWorkload): Promise<void>;
   /** The pods of a workload are about to be ended; false: they are not, after all. */
@@ -78,7 +78,7 @@ export class ScaleChanges {
         throw error;
       });
       if (seen.replicas > 0) owner.tellSleep(id, false);
-      await owner.applyChange(before.clusterId, before.seen, seen);
+      await owner.applyChange(before, seen);
       const slept = seen.replicas === 0;
       if (by === 'idle' && slept)
         owner.events.onAutoSlept(before, owner.policies.idleOf(before)?.minutes ?? 0, message.policy);
@@ -131,7 +131,7 @@ export class ScaleChanges {
     const failure = kubeFailure(error);
     const isAltered = error instanceof AlteredRequest;
     // Reports of the watch from before it was put back come too late to count as changes by others.
-    if (isAltered && error.after) await owner.applyChange(before.clusterId, before.seen, error.after);
+    if (isAltered && error.after) await owner.applyChange(before, error.after);
     if (by === 'idle') owner.events.onFailed(before, 'auto-sleep', failure);
     if (by === 'idle' || (by === 'schedule' && isAltered))
       await owner.changeRow(before.id, (row) => withFailedSleep(row, before, failure.message, isAltered));
@@ -198,7 +198,7 @@ export class ScaleChanges {
       const patch = () => owner.call(clusterId, (cluster) => wakeUp(cluster, target, request));
       const seen = await (target.replicas === 0 ? owner.quota.count(subject, patch) : patch());
       owner.events.onWoken(id);
-      await owner.applyChange(clusterId, target, seen);
+      await owner.applyChange(before, seen);
       return seen;
     } catch (error) {
       if (by === 'connection')

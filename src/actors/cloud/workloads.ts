@@ -43,7 +43,7 @@ import { steadyClock } from './steady_clock.ts';
 import { WakeQuota } from './wake_quota.ts';
 import { WorkloadEvents } from './workload_events.ts';
 import { governedHandlers, WorkloadPolicies } from './workload_policies.ts';
-import { isIdle, isUndone, observe, withAutoSleep, workloadId } from './workload_record.ts';
+import { isIdle, isUndone, observe, withAutoSleep } from './workload_record.ts';
 import { tableHandlers, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 import { WorkloadUse } from './workload_use.ts';
 
@@ -292,19 +292,24 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
   }
 
   /** Records the cluster's answer to our own change or read, on disk and in the views. */
-  async applyChange(clusterId: string, before: ObservedWorkload, seen: ObservedWorkload): Promise<void> {
-    const uid = this.table.get(workloadId(clusterId, seen))?.seen.uid;
+  async applyChange(before: StoredWorkload, seen: ObservedWorkload): Promise<void> {
+    const { clusterId, id } = before;
+    const uid = this.table.get(id)?.seen.uid;
     // The watch may be ahead of the answer: the workload may have been deleted or recreated meanwhile.
-    const isCurrent = uid === seen.uid || uid === before.uid;
+    const isCurrent = uid === seen.uid || uid === before.seen.uid;
     if (this.connections.has(clusterId) && isCurrent) this.table.observe(clusterId, seen);
+    // A workload that is no longer listed, or is listed anew, has its change in the audit log all the same.
+    const untold = this.audit.changeEvents(before, { ...before, seen });
+    if (untold.length > 0) this.table.report(clusterId, id, untold);
     await this.table.flush();
   }
 
   /** Reads the workload from its cluster: the watch may lag, or the account may lack the right to watch. */
-  private async refresh({ clusterId, seen: before }: StoredWorkload): Promise<void> {
-    const fresh = await this.connections.call(clusterId, (cluster) => cluster.getWorkload(before));
-    if (fresh) await this.applyChange(clusterId, before, fresh.seen);
-    else this.table.markDeleted(clusterId, before);
+  private async refresh(before: StoredWorkload): Promise<void> {
+    const { clusterId, seen } = before;
+    const fresh = await this.connections.call(clusterId, (cluster) => cluster.getWorkload(seen));
+    if (fresh) await this.applyChange(before, fresh.seen);
+    else this.table.markDeleted(clusterId, seen);
   }
 
   update(id: string, change: (row: StoredWorkload) => StoredWorkload): void {
@@ -318,13 +323,11 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
 
   /** Makes a change in the background, and records the result. */
   private async changeQuietly(
-    { clusterId, seen: before }: StoredWorkload,
+    before: StoredWorkload,
     change: (cluster: KubeCluster) => Promise<ObservedWorkload | null>,
   ): Promise<void> {
     await tolerateFailure(
-      this.connections
-        .call(clusterId, change)
-        .then((seen) => seen && this.applyChange(clusterId, before, seen)),
+      this.connections.call(before.clusterId, change).then((seen) => seen && this.applyChange(before, seen)),
       () => undefined,
     );
   }

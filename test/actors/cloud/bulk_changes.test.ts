@@ -9,7 +9,7 @@ import { newUlid } from '../../../src/protocol/ulid.ts';
 import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { realTime } from '../../kit/actors.ts';
-import { ANY, auditOf, type Cloud, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
+import { ANY, auditOf, type Cloud, cloud, doubleWith, eventually, giveNamespaces } from '../../kit/cloud.ts';
 import { type Json, statusOf, workload } from '../../kit/kube_double.ts';
 import { observedWorkload } from '../../kit/observed_workload.ts';
 
@@ -171,6 +171,25 @@ it('the audit log has each workload of an interrupted bulk change once, also if 
   expect(await told(next, operation)).toMatchObject(
     Array.from({ length: 3 }, () => ({ ...asker, type: 'operation.done', action: 'sleepWorkloads' })),
   );
+});
+
+it('the audit log has each change that was under way when its namespace was no longer listed, once', async () => {
+  const double = await doubleWith(...names(4));
+  const here = await cloud();
+  const clusterId = await here.add(double.kubeconfig);
+  const operation = newUlid(Date.now());
+  const [answered, patched] = [
+    deferred<void>(),
+    () => double.requests.filter(({ method }) => method === 'PATCH'),
+  ];
+  double.fault(({ method }) => method === 'PATCH', { kind: 'held', until: answered.promise }, 4);
+  const done = here.workloads.ask('changeMany', { ...change, to: 'asleep', clusterId, operation, asker });
+  await eventually(() => patched().length === 4);
+  await giveNamespaces(here, clusterId, ['elsewhere']);
+  await eventually(() => here.find('web/w1000') === undefined);
+  answered.resolve();
+  expect(new Set((await done).map(({ outcome }) => outcome))).toEqual(new Set(['changed']));
+  expect(await toldNames(here, operation)).toEqual(names(4));
 });
 
 it('a bulk change during which the server shuts down begins no more changes, and goes on when it is repeated', async () => {
