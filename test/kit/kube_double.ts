@@ -96,7 +96,7 @@ export interface Double {
   /** Accepts no token any more. */
   isRevoked: boolean;
   /** Has it accept tokens of a ServiceAccount that live for so long (seconds) from `now` (epoch ms) on. */
-  accountToken(now: number, lifetimeS: number, name?: string): string;
+  accountToken(now: number, lifetimeS: number, name?: string, namespace?: string): string;
   /** Objects of accounts by their paths: applied, read and deleted. */
   manifests: Map<string, Json>;
   /** The clock by which it makes tokens when it is asked for one. */
@@ -298,14 +298,15 @@ class Server implements Double {
   }
 
   private accountAnswer({ path, method, body, contentType }: Seen): [number, Json] | null {
-    const [, name] = /^\/api\/v1\/namespaces\/berth\/serviceaccounts\/([^/]+)\/token$/.exec(path) ?? [];
-    if (name !== undefined && this.isDenied('create serviceaccounts/token', 'berth'))
+    const [, namespace = '', name] =
+      /^\/api\/v1\/namespaces\/([^/]+)\/serviceaccounts\/([^/]+)\/token$/.exec(path) ?? [];
+    if (name !== undefined && this.isDenied('create serviceaccounts/token', namespace))
       return [403, status(403, 'Forbidden', `serviceaccounts "${name}" is forbidden`)];
     if (name !== undefined) {
       // Whoever still uses an earlier token is found out.
       this.tokens.clear();
       this.tokens.add(this.token);
-      const token = this.accountToken(this.now(), body.spec.expirationSeconds, name);
+      const token = this.accountToken(this.now(), body.spec.expirationSeconds, name, namespace);
       return [201, { status: { token } }];
     }
     if (contentType === 'application/apply-patch+yaml')
@@ -317,12 +318,12 @@ class Server implements Double {
     return method === 'DELETE' ? [404, status(404, 'NotFound', 'not found')] : null;
   }
 
-  accountToken(now: number, lifetimeS: number, name = 'berth-ada'): string {
+  accountToken(now: number, lifetimeS: number, name = 'berth-ada', namespace = 'berth'): string {
     const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
     const iat = Math.floor(now / 1_000);
     const claims = {
-      ...{ iat, exp: iat + lifetimeS, jti: randomUUID(), sub: `system:serviceaccount:berth:${name}` },
-      'kubernetes.io': { namespace: 'berth', serviceaccount: { name, uid: 'the-uid' } },
+      ...{ iat, exp: iat + lifetimeS, jti: randomUUID(), sub: `system:serviceaccount:${namespace}:${name}` },
+      'kubernetes.io': { namespace, serviceaccount: { name, uid: 'the-uid' } },
     };
     const token = `${part({ alg: 'RS256' })}.${part(claims)}.${randomBytes(8).toString('base64url')}`;
     this.tokens.add(token);

@@ -6,7 +6,7 @@ import { isTime } from '../../protocol/timestamps.ts';
 import { policyRules } from './cluster_rights.ts';
 import { KubeError, WireError } from './kube_errors.ts';
 import type { KubeHttp } from './kube_http.ts';
-import { FIELD_MANAGER, parseJson } from './parse_objects.ts';
+import { DNS_SUBDOMAIN, FIELD_MANAGER, parseJson } from './parse_objects.ts';
 import { arrayOrEmpty, boundedText } from './untrusted_values.ts';
 import { wire } from './wire_types.ts';
 
@@ -14,13 +14,23 @@ import { wire } from './wire_types.ts';
 export interface ManifestObject {
   apiVersion: string;
   kind: string;
-  metadata: { name: string; namespace?: string; labels: Record<string, string> };
+  metadata: {
+    name: string;
+    namespace?: string;
+    labels: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
   [field: string]: unknown;
 }
 
 const OWN_NAMESPACE = 'berth';
 const LABELS = { 'app.kubernetes.io/managed-by': 'berth' };
 const RBAC = 'rbac.authorization.k8s.io';
+/** Says where an account was given rights, so that all of them can be removed. */
+const GRANTS_ANNOTATION = 'berth/namespaces';
+/** In that annotation: all namespaces. */
+export const ALL_NAMESPACES = '*';
+const MAX_GRANTS_CHARS = 16_384;
 /** The longest name of an account. Bindings and roles are called after it. */
 const MAX_NAME = 50;
 const SERVER_DIGITS = 6;
@@ -70,11 +80,13 @@ export function accountManifest(name: string, namespaces: readonly string[] | nu
         ]);
   const tokens = `${name}-token`;
   const named = (object: ManifestObject) => ({ ...object, metadata: { ...object.metadata, name: tokens } });
+  const grants = { [GRANTS_ANNOTATION]: (namespaces ?? [ALL_NAMESPACES]).join() };
+  const account = made('v1', 'ServiceAccount', home);
   return [
     ...(namespaces === null
       ? [{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: OWN_NAMESPACE, labels: LABELS } }]
       : []),
-    made('v1', 'ServiceAccount', home),
+    { ...account, metadata: { ...account.metadata, annotations: grants } },
     ...rights,
     // Lets it renew its own token, and no other.
     {
@@ -85,6 +97,24 @@ export function accountManifest(name: string, namespaces: readonly string[] | nu
     },
     { ...named(made(`${RBAC}/v1`, 'RoleBinding', home)), ...bound('Role', tokens) },
   ];
+}
+
+/**
+ * All objects of an account that was given rights in `grants`, namespaces or ALL_NAMESPACES. Only the account
+ * in Berth's own namespace can have them in all.
+ */
+export function accountObjects(
+  { namespace, name }: ServiceAccountName,
+  grants: readonly string[],
+): ManifestObject[] {
+  const isWide = grants.includes(ALL_NAMESPACES) && namespace === OWN_NAMESPACE;
+  const given = grants.filter((one) => one !== ALL_NAMESPACES);
+  const narrow = accountManifest(name, [...new Set([namespace, ...given])]);
+  const all = [
+    ...(isWide ? accountManifest(name, null) : []),
+    ...(isWide && given.length === 0 ? [] : narrow),
+  ];
+  return [...new Map(all.map((object) => [objectName(object), object])).values()];
 }
 
 const PLURALS: Readonly<Record<string, string>> = {
@@ -112,6 +142,53 @@ export const objectName = ({ kind, metadata: { name, namespace } }: ManifestObje
 const hasStatus = (error: unknown, status: number): boolean =>
   error instanceof KubeError && error.status.status === status;
 
+interface AccountObject {
+  metadata: { uid: string; annotations: Record<string, string> };
+}
+
+/** An account of Berth as it is in its cluster. */
+interface FoundAccount {
+  uid: string;
+  /** Where it was given rights: namespaces, or ALL_NAMESPACES. Empty: it does not say. */
+  grants: string[];
+}
+
+/** The account; null: there is none. Fails as `KubeHttp.call`. */
+export async function findAccount(
+  http: KubeHttp,
+  { namespace, name }: ServiceAccountName,
+): Promise<FoundAccount | null> {
+  try {
+    const body = await http.call({
+      action: `get the ServiceAccount ${namespace}/${name}`,
+      path: `${collectionOf('ServiceAccount', namespace)}/${encodeURIComponent(name)}`,
+    });
+    const { uid, annotations } = wire<AccountObject>(parseJson(body))?.metadata ?? {};
+    // Anyone who may change the account may have written it.
+    const grants = boundedText(annotations?.[GRANTS_ANNOTATION], MAX_GRANTS_CHARS).split(',');
+    const isGrant = (one: string): boolean => one === ALL_NAMESPACES || DNS_SUBDOMAIN.test(one);
+    return { uid: boundedText(uid, 128), grants: grants.filter(isGrant) };
+  } catch (error) {
+    if (hasStatus(error, 404)) return null;
+    throw error;
+  }
+}
+
+/** The manifest of an account, which also says where the account in the cluster was given rights before. */
+async function withEarlierGrants(http: KubeHttp, account: ManifestObject): Promise<ManifestObject> {
+  const { name, namespace = '', annotations = {} } = account.metadata;
+  const before = await findAccount(http, { namespace, name }).catch((error: unknown) => {
+    if (hasStatus(error, 403)) return null;
+    throw error;
+  });
+  const now = annotations[GRANTS_ANNOTATION]?.split(',') ?? [];
+  const grants = [...new Set([...now, ...(before?.grants ?? [])])].join();
+  return {
+    ...account,
+    metadata: { ...account.metadata, annotations: { ...annotations, [GRANTS_ANNOTATION]: grants } },
+  };
+}
+
 async function applyObject(http: KubeHttp, object: ManifestObject): Promise<void> {
   const path = pathOf(object);
   try {
@@ -136,10 +213,14 @@ async function applyObject(http: KubeHttp, object: ManifestObject): Promise<void
 
 /**
  * Creates or updates the objects in order. Objects that the account may not change are left alone if they
- * exist. Fails as `KubeHttp.call`; what was already created stays.
+ * exist, and rights that it was given before stay. Fails as `KubeHttp.call`; what was already created stays.
  */
 export async function applyManifest(http: KubeHttp, objects: readonly ManifestObject[]): Promise<void> {
-  for (const object of objects) await applyObject(http, object);
+  for (const object of objects)
+    await applyObject(
+      http,
+      object.kind === 'ServiceAccount' ? await withEarlierGrants(http, object) : object,
+    );
 }
 
 /**
@@ -190,23 +271,6 @@ export function tokenRenewal(token: string): TokenRenewal | null {
   if (!isTime(iat * 1_000) || !isTime(exp * 1_000) || iat >= exp) return null;
   const uid = boundedText(claims?.['kubernetes.io']?.serviceaccount?.uid, 128);
   return { namespace, name, uid, issuedAt: Math.round(iat * 1_000) };
-}
-
-/** The uid of the ServiceAccount; null: there is none. Fails as `KubeHttp.call`. */
-export async function accountUid(
-  http: KubeHttp,
-  { namespace, name }: ServiceAccountName,
-): Promise<string | null> {
-  try {
-    const body = await http.call({
-      action: `get the ServiceAccount ${namespace}/${name}`,
-      path: `${collectionOf('ServiceAccount', namespace)}/${encodeURIComponent(name)}`,
-    });
-    return boundedText(wire<{ metadata: { uid: string } }>(parseJson(body))?.metadata?.uid, 128);
-  } catch (error) {
-    if (hasStatus(error, 404)) return null;
-    throw error;
-  }
 }
 
 /** What every namespace contains from the start. */

@@ -2,14 +2,17 @@
 
 import { serverAddress } from '../../adapters/kube/server_address.ts';
 import type { ClusterDetail } from '../../client/records.ts';
+import { accountOf, offerAccountRemoval } from '../kit/cluster_accounts.ts';
 import {
   ACCOUNT_OPTIONS,
   type ChosenContext,
   CONTEXT_OPTIONS,
+  type ContextOptions,
   chooseContext,
   credentialsFor,
 } from '../kit/cluster_login.ts';
 import { defineCommand, flagOption } from '../kit/command.ts';
+import type { CommandContext } from '../kit/context.ts';
 import { CommandError, EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { findCluster } from '../kit/k8s_lookup.ts';
 
@@ -25,6 +28,30 @@ function requireServer(
     `the context ${context.name} leads to ${found}, and ${name} is at ${server}`,
     `Name a context of ${name} with --context. If ${name} has moved to the other address, pass --moved.`,
   );
+}
+
+/** The namespaces, that of the present account first: the first one contains the account. */
+const homeFirst = (
+  namespaces: readonly string[],
+  renewal: ClusterDetail['token_renewal'],
+): readonly string[] =>
+  renewal && namespaces.includes(renewal.namespace)
+    ? [renewal.namespace, ...namespaces.filter((one) => one !== renewal.namespace)]
+    : namespaces;
+
+/** Offers to remove the account that the cluster had before, if it has another one now, or none. */
+async function offerEarlierAccount(
+  command: CommandContext,
+  cluster: ClusterDetail,
+  renewal: NonNullable<ClusterDetail['token_renewal']>,
+  options: ContextOptions,
+  chosen: ChosenContext,
+): Promise<void> {
+  const { cloud } = await command.client();
+  const { token_renewal: now } = await cloud.cluster(cluster.id);
+  if (now && accountOf(now) === accountOf(renewal)) return;
+  const earlier = { cluster, renewal, which: 'earlier ' } as const;
+  await offerAccountRemoval(command, earlier, options, null, async () => chosen);
 }
 
 export const clusterRenewCommand = defineCommand({
@@ -49,7 +76,7 @@ export const clusterRenewCommand = defineCommand({
     if (!options.moved) requireServer(chosen, detail);
     const account = {
       ...options,
-      namespaces: options.namespaces.length > 0 ? options.namespaces : namespaces,
+      namespaces: homeFirst(options.namespaces.length > 0 ? options.namespaces : namespaces, token_renewal),
       ownAccount: options.ownAccount || token_renewal !== null,
     };
     const credentials = await credentialsFor(command, chosen, options, account);
@@ -60,6 +87,7 @@ export const clusterRenewCommand = defineCommand({
     const given = options.namespaces.length > 0 ? { namespaces: [...options.namespaces] } : {};
     const changed = await cloud.changeCluster(id, { ...credentials, ...given });
     command.out.record(changed, () => `${name} has new credentials, of the context ${chosen.context.name}`);
+    if (token_renewal) await offerEarlierAccount(command, detail, token_renewal, options, chosen);
     return undefined;
   },
 });

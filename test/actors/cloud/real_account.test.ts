@@ -6,8 +6,9 @@ import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import {
   accountManifest,
   accountName,
-  accountUid,
+  accountObjects,
   applyManifest,
+  findAccount,
   objectName,
   removeManifest,
   requestToken,
@@ -130,7 +131,7 @@ describeReal('an account of its own', () => {
     await here.stop();
     const kept = await keptForOthers();
     expect(await remove(null)).toEqual(kept);
-    expect(await asAdmin('', (http) => accountUid(http, { namespace: 'berth', name }))).toBeNull();
+    expect(await asAdmin('', (http) => findAccount(http, { namespace: 'berth', name }))).toBeNull();
     expect(await remove(null)).toEqual(kept);
   });
 
@@ -144,7 +145,18 @@ describeReal('an account of its own', () => {
     const denied = (await here.clusters.ask('rights', { id })).filter(({ isAllowed }) => !isAllowed);
     expect(denied).toMatchObject([{ resource: 'namespaces', isOptional: true }]);
     await here.stop();
-    expect(await remove(only)).toEqual([]);
+    const account = { namespace: box.namespace, name };
+    await made([...only, 'default']);
+    // What it was given before is known, also after it is made again with less.
+    await made(only);
+    const found = await asAdmin('', (http) => findAccount(http, account));
+    expect(found?.grants).toEqual([box.namespace, 'default']);
+    const objects = accountObjects(account, found?.grants ?? []);
+    expect(await asAdmin('', (http) => removeManifest(http, objects))).toEqual([]);
+    for (const kind of ['roles', 'rolebindings']) {
+      const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/default/${kind}/${name}.${box.namespace}`;
+      expect(await api('GET', path)).toMatchObject({ status: 404 });
+    }
     const { status } = await api('GET', `/api/v1/namespaces/${box.namespace}`);
     expect(status).toBe(200);
   });

@@ -302,9 +302,54 @@ it('berth k8s add asks on a terminal: for the account, in the login command, and
   writeFileSync(env['KUBECONFIG'] ?? '', JSON.stringify(config));
   const removed = inTerminal(['k8s', 'rm', 'prod'], env);
   await removed.answer('Remove its ServiceAccount berth/berth-', 'y');
-  await removed.answer('Remove them?', 'y');
   await removed.answer('Your code: ', '42');
+  await removed.answer('Remove them?', 'y');
   expect(await removed.ended).toBe(0);
   await removed.shows('prod is removed');
   expect([...double.manifests]).toEqual([]);
+});
+
+it('berth k8s rm --account removes all that the account was given, whatever namespaces count now', async () => {
+  const double = await kubeDouble();
+  afterThisTest(() => double.stop());
+  const daemon = await daemonOf({ config: '[cloud]\ntoken = "cloudy"\n' });
+  const file = join(folder(), 'config');
+  writeFileSync(file, double.kubeconfig);
+  const env = cleanEnv(folder(), {
+    ...{ BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile, KUBECONFIG: file },
+  });
+  const run = (line: string) => berth(['k8s', ...line.split(' ')], { env });
+  const places = () =>
+    [...double.manifests.values()].map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}`).sort();
+  const change = async (body: object) => {
+    const headers = { authorization: 'Bearer cloudy' };
+    const [{ id }] = (await daemon.request('GET', '/k8s/clusters', undefined, headers)).body;
+    await daemon.request('PATCH', `/k8s/clusters/${id}`, body, headers);
+  };
+  const inWebAndData = [
+    ...['Role data', 'Role web', 'Role web', 'RoleBinding data', 'RoleBinding web', 'RoleBinding web'],
+    'ServiceAccount web',
+  ];
+
+  expect(await run('add prod --service-account --yes --namespaces web,data')).toMatchObject({ code: 0 });
+  expect(places()).toEqual(inWebAndData);
+  await change({ namespaces: ['other'] });
+  expect((await run('rm prod --account --yes')).stdout).toBe('✓ prod is removed\n');
+  expect(places()).toEqual([]);
+
+  await run('add prod --service-account --yes --namespaces web,data');
+  // The account stays in its namespace, so that it is the same one.
+  const renewed = await run('renew prod --yes --namespaces data,web,more');
+  expect(renewed).toMatchObject({ code: 0, stderr: expect.not.stringContaining('stays') });
+  expect(places()).toEqual([...inWebAndData, 'Role more', 'RoleBinding more'].sort());
+  // It cannot be the same one any more.
+  const moved = await run('renew prod --yes --namespaces data');
+  expect(moved.stderr).toMatch(/^Its earlier ServiceAccount web\/berth-\S+ stays in the cluster prod\.$/m);
+  await run('rm prod --account --yes');
+  expect(places()).toEqual([...inWebAndData, 'Role more', 'RoleBinding more'].sort());
+
+  await run('add prod --service-account --yes');
+  await change({ namespaces: ['web'] });
+  await run('rm prod --account --yes');
+  expect(places().filter((place) => place.startsWith('Cluster'))).toEqual([]);
 });
