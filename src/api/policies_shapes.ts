@@ -185,7 +185,9 @@ export const WorkloadPolicyShape = z
     excluded_by: z.string().nullable().describe('The annotation that rules out both'),
     awake_until: utcTimeShape.nullable(),
     next_switch: sleepSwitch.nullable(),
-    faults: z.array(z.string()).describe('What is wrong with annotations; it does nothing'),
+    faults: z
+      .array(z.string())
+      .describe('What is wrong with annotations, which then do nothing; why it is left alone'),
   })
   .meta({ id: 'WorkloadPolicy' });
 

@@ -68,7 +68,7 @@ export interface WorkloadPolicy {
   excludedBy: string | null;
   awakeUntil: number | null;
   nextSwitch: { at: number; to: 'asleep' | 'awake' } | null;
-  /** The faults in the annotations. */
+  /** The faults in the annotations, and why it is left alone, if it is. */
   faults: readonly string[];
 }
 

@@ -57,6 +57,10 @@ export function withAutoscalers(row: StoredWorkload, autoscalers: readonly strin
 /** Begins the `sleepReason` of a workload that could not be put to sleep. */
 export const FAILED_SLEEP = 'auto-sleep: ';
 
+/** Whether auto-sleep and schedules leave a workload alone, until its settings change. */
+export const isLeftAlone = ({ undone }: Pick<StoredWorkload, 'undone'>): boolean =>
+  undone >= CLOUD.undone.max;
+
 /** Why auto-sleep and schedules leave a workload alone. */
 export function leftReason(row: StoredWorkload): string {
   if (row.sleepReason?.startsWith(FAILED_SLEEP))

@@ -4,8 +4,7 @@ import type { StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts'
 import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_events.ts';
 import type { WorkloadSubject } from '../../protocol/policies.ts';
 import type { Failure, MessageOf, Ref } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/cloud_limits.ts';
-import { leftReason } from './managers.ts';
+import { isLeftAlone, leftReason } from './managers.ts';
 import { isUndone, wakeReasonOf } from './workload_record.ts';
 
 /** The workload that an event is about. */
@@ -25,7 +24,7 @@ export function changeEvents(before: StoredWorkload, after: StoredWorkload, self
     const result = 'workload_conflict';
     events.push({ ...subject, type: 'workload.conflict', result, reason: after.sleepReason });
   }
-  if (after.undone >= CLOUD.undone.max && before.undone < CLOUD.undone.max)
+  if (isLeftAlone(after) && !isLeftAlone(before))
     events.push({ ...subject, type: 'workload.left', reason: leftReason(after) });
   if (before.state === after.state) return events;
   const isDown = after.seen.replicas === 0;

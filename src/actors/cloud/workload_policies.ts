@@ -1,5 +1,4 @@
 // Applies policies and annotations to the workloads: docs/reference.md "Policies".
-import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts';
@@ -14,22 +13,21 @@ import type {
   SwitchRecord,
   WorkloadPolicy,
 } from '../../protocol/policies.ts';
-import { parseSchedule, type SleepSchedule } from '../../protocol/sleep_windows.ts';
-import { ZoneCalendar } from '../../protocol/zone_calendar.ts';
 import type { Clock, Context, Handlers, ReplyOf } from '../../runtime/actor.ts';
 import { CLOUD, POLICY } from '../../settings/cloud_limits.ts';
+import { isLeftAlone, leftReason } from './managers.ts';
 import {
   type Decision,
   decide,
   dueSwitch,
-  type GivenSchedule,
   inOrder,
   isUndecided,
   type SelectingPolicy,
   type WantedPhase,
   wantedPhase,
 } from './policy_decision.ts';
-import { nextSwitches, SleepTimeline } from './sleep_timeline.ts';
+import { nextSwitches } from './sleep_timeline.ts';
+import { Timelines } from './timelines.ts';
 import { subjectOf } from './workload_events.ts';
 import type { WorkloadTable } from './workload_table.ts';
 
@@ -38,11 +36,6 @@ export interface WorkloadPoliciesOwner {
   readonly table: Pick<WorkloadTable, 'rows' | 'rowsOf' | 'get' | 'update' | 'showAgain'>;
   /** A schedule was added, changed or removed. */
   onScheduleChange(): void;
-}
-
-interface KeyedTimeline {
-  key: string;
-  timeline: SleepTimeline;
 }
 
 /** What has been learned about a cluster since the start. Its switches wait for both fields. */
@@ -58,8 +51,6 @@ const SLICE_MS = 5;
  * Up to this many changed policies are matched to find the affected workloads; above it, all are shown again.
  */
 const MAX_ASKED = 4;
-/** The number of time zones whose calendars are cached. */
-const MAX_CALENDARS = 64;
 
 /** The policies that differ between the two lists. */
 function differences(
@@ -90,9 +81,7 @@ export class WorkloadPolicies {
    */
   private firstPolicies = new WeakMap<StoredWorkload, StoredPolicy | null>();
   private readonly heard = new Map<string, Heard>();
-  /** By the text of the schedule. */
-  private readonly timelines = new Map<string, KeyedTimeline>();
-  private readonly calendars = new Map<string, ZoneCalendar>();
+  private readonly timelines = new Timelines();
 
   constructor(owner: WorkloadPoliciesOwner) {
     this.owner = owner;
@@ -173,10 +162,12 @@ export class WorkloadPolicies {
 
   /** What decides on a workload's sleep; null: only its own setting. */
   shown(row: StoredWorkload): WorkloadPolicy | null {
-    const { excludedBy, idle, schedule, awakeUntil, faults } = this.decisionOf(row);
+    const { excludedBy, idle, schedule, awakeUntil, ...decision } = this.decisionOf(row);
+    const isLeft = isLeftAlone(row) && (idle !== null || schedule !== null);
+    const faults = [...decision.faults, ...(isLeft ? [leftReason(row)] : [])];
     const isOwn = idle === null || idle.who === 'auto-sleep';
     if (!schedule && isOwn && excludedBy === null && awakeUntil === null && faults.length === 0) return null;
-    const [next] = this.switchesOf(row, 1);
+    const [next] = this.shownSwitches(row, 1);
     return {
       schedule: schedule?.who ?? null,
       idle: idle?.who ?? null,
@@ -261,7 +252,7 @@ export class WorkloadPolicies {
       ...{ id: row.id, clusterId: row.clusterId, state: row.state },
       ...{ kind: row.seen.kind, namespace: row.seen.namespace, name: row.seen.name },
       policy: this.shown(row),
-      switches: this.switchesOf(row, POLICY.previewed),
+      switches: this.shownSwitches(row, POLICY.previewed),
     };
   }
 
@@ -317,7 +308,7 @@ export class WorkloadPolicies {
     const to = dueSwitch(switched, wanted, this.owner.clock.now());
     if (to === null) return null;
     const isNeeded = to === 'asleep' ? seen.replicas > 0 : isSleptBySchedule(seen);
-    if (!isNeeded || row.undone >= CLOUD.undone.max) {
+    if (!isNeeded || isLeftAlone(row)) {
       this.keep(row, wanted);
       return null;
     }
@@ -333,42 +324,24 @@ export class WorkloadPolicies {
 
   private wantedOf({ schedule, awakeUntil }: Decision): WantedPhase | null {
     if (!schedule) return null;
-    const found = this.timelineOf(schedule);
+    const found = this.timelines.of(schedule);
     return found && wantedPhase(found.timeline, found.key, awakeUntil, this.owner.clock.now());
   }
 
   private switchesOf(row: StoredWorkload, count: number): PreviewRow['switches'] {
     const { schedule, awakeUntil } = this.decisionOf(row);
-    const found = schedule && this.timelineOf(schedule);
+    const found = schedule && this.timelines.of(schedule);
     return found ? nextSwitches(found.timeline, this.owner.clock.now(), awakeUntil, count) : [];
+  }
+
+  /** The next switches that will be made. */
+  private shownSwitches(row: StoredWorkload, count: number): PreviewRow['switches'] {
+    return isLeftAlone(row) ? [] : this.switchesOf(row, count);
   }
 
   /** When the next switch of a workload is due; null: never. */
   private nextChange(row: StoredWorkload): number | null {
     return this.switchesOf(row, 1)[0]?.at ?? null;
-  }
-
-  /** null for an invalid schedule, which is reported as a fault where it is read. */
-  private timelineOf({ schedule }: GivenSchedule): KeyedTimeline | null {
-    const text = typeof schedule === 'string' ? schedule : JSON.stringify(schedule);
-    const known = this.timelines.get(text);
-    if (known) return known;
-    const parsed: SleepSchedule | string = typeof schedule === 'string' ? parseSchedule(schedule) : schedule;
-    if (typeof parsed === 'string') return null;
-    const key = createHash('sha256').update(text).digest('base64url').slice(0, 12);
-    const made = { key, timeline: new SleepTimeline(parsed, this.calendarOf(parsed.timezone)) };
-    if (this.timelines.size >= POLICY.maxTimelines) this.timelines.clear();
-    this.timelines.set(text, made);
-    return made;
-  }
-
-  private calendarOf(timezone: string): ZoneCalendar {
-    const known = this.calendars.get(timezone);
-    if (known) return known;
-    const made = new ZoneCalendar(timezone);
-    if (this.calendars.size >= MAX_CALENDARS) this.calendars.clear();
-    this.calendars.set(timezone, made);
-    return made;
   }
 }
 

@@ -6,7 +6,7 @@ import type { SleepReceipt } from '../../protocol/receipts.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
 import type { WorkloadState } from '../../protocol/workload_kinds.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
-import { FAILED_SLEEP, managersOf, strikesOf } from './managers.ts';
+import { FAILED_SLEEP, isLeftAlone, managersOf, strikesOf } from './managers.ts';
 
 /**
  * The id for (cluster, kind, namespace, name), which stays the same when the workload is recreated.
@@ -260,7 +260,7 @@ export const usedAt = (row: StoredWorkload, at: number): StoredWorkload =>
  * timeout `minutes` (null: none). A workload that something keeps awake is never idle.
  */
 export function isIdle(row: StoredWorkload, minutes: number | null, now: number): boolean {
-  if (minutes === null || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone.max) return false;
+  if (minutes === null || row.gone || row.seen.replicas === 0 || isLeftAlone(row)) return false;
   return now - row.usedAt >= minutes * 60_000;
 }
 

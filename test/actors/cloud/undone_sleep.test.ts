@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { afterThisTest, virtualClock } from '../../kit/actors.ts';
 import { auditOf, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
 import { type Double, type Json, kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
+import { policyInput } from '../../kit/policies.ts';
 
 /** `manager` gives the workload replicas. */
 function scaleBy(double: Double, manager: string, replicas: number): void {
@@ -133,7 +134,22 @@ describe('a sleep that something else undoes', () => {
     await undoneBy(manager, 3);
     const { reason } = await eventually(left);
     for (const part of settings) expect(reason).toContain(part);
-    expect(here.find('web/hello').managed_by).toHaveLength(1);
+    expect(here.find('web/hello')).toMatchObject({
+      managed_by: [expect.anything()],
+      policy: { idle: 'auto-sleep', faults: [reason] },
+    });
+  });
+
+  it('leaves a workload for which a policy lists no switches any more', async () => {
+    const { here, left, undoneBy, id } = await autoSlept(ARGO, null);
+    const input = policyInput({ selector: { namespaces: ['web'] }, windows: ['Mon-Sun 23:00-23:30'] });
+    await here.policies.ask('put', { name: 'nights', input });
+    const preview = () => here.policies.ask('preview', { name: 'nights' });
+    expect((await preview()).rows).toMatchObject([{ id, switches: { length: 10 } }]);
+    await undoneBy('argocd-controller', 3);
+    const { reason } = await eventually(left);
+    expect((await preview()).rows).toMatchObject([{ id, switches: [], policy: { faults: [reason] } }]);
+    expect(here.find('web/hello').policy).toMatchObject({ schedule: 'policy:nights', next_switch: null });
   });
 
   it('by a person counts once, also if a tool manages the workload', async () => {
