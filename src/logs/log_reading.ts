@@ -258,7 +258,9 @@ export class LogReading {
     const isWanted = filter.accepts(text);
     const { around } = this;
     if (!isWanted && !around) return;
-    const found = { ...text, offset: start, run: line.run, stream, printed };
+    const { level, fields } = text;
+    // An object made with a spread takes four times as long, also to write as JSON.
+    const found = { text: text.text, level, fields, offset: start, run: line.run, stream, printed };
     const entry: ScannedEntry = { key: 0, time, line: found, mark: null };
     if (isWanted) {
       if (around) this.showBefore(around);

@@ -304,8 +304,10 @@ export class LogScan {
     if (time < filter.since || time > filter.until) return null;
     const line = readLine(readableLine(printed));
     if (!filter.accepts(line)) return null;
+    const { text, level, fields } = line;
     const { run, stream } = span;
-    return { key: lineKey(offset), time, line: { ...line, offset, run, stream, printed }, mark: null };
+    const found = { text, level, fields, offset, run, stream, printed };
+    return { key: lineKey(offset), time, line: found, mark: null };
   }
 
   /** The wanted marks of a block from the key `from` on. */
