@@ -1,10 +1,7 @@
 // Explains the state of a service in plain English, for `explain` and for the hints of failed starts:
 // docs/reference.md "Explain". Pure: facts in, text out.
-import { urlPort } from '../../adapters/ready_probe.ts';
-import { type Probing, type ReadyField, readyCheckOf } from '../../protocol/checks.ts';
 import { type ErrorCode, fail } from '../../protocol/errors.ts';
 import type {
-  EndCause,
   LastCheck,
   LastEnd,
   ServiceExplanation,
@@ -13,10 +10,22 @@ import type {
 } from '../../protocol/service.ts';
 import type { WatchState } from '../../protocol/watcher.ts';
 import type { Failure } from '../../runtime/actor.ts';
-import { SERVICE } from '../../settings/limits.ts';
+import {
+  aboutCheck,
+  aboutDoor,
+  aboutDroppedOutput,
+  aboutEnd,
+  aboutForeignHolder,
+  aboutPort,
+  aboutWatch,
+  awaitedCheck,
+  describeEnd,
+  humanDuration,
+  joinSentences,
+  logText,
+} from './explain_sentences.ts';
 import type { LiveCheck } from './live_check.ts';
 import { completeRestartRule } from './restart_policy.ts';
-import type { LiveRun } from './run.ts';
 import type { In, LifecycleState } from './state.ts';
 
 /** The facts an explanation is made from. */
@@ -46,118 +55,6 @@ export interface ExplanationFacts {
   now: number;
 }
 
-type EndSummary = Pick<LastEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;
-
-const NOT_FOUND = 127;
-
-/** The usual meaning of some exit codes of shells. */
-const SHELL_EXIT_MEANINGS = new Map([
-  [126, 'the command was found but cannot be executed'],
-  [NOT_FOUND, 'the shell did not find the command'],
-]);
-
-/** `340 ms`, `3.4 s` or `2 min 5 s`. */
-export function humanDuration(ms: number): string {
-  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
-  return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1_000)} s`;
-}
-
-const joinSentences = (...parts: (string | null | false)[]): string => parts.filter(Boolean).join(' ');
-
-const CAUSES: { readonly [C in EndCause]: string } = {
-  memory: 'was ended because it used more memory than its limit',
-  unhealthy: 'was ended because its live-check failed',
-};
-
-/** A phrase such as `ended with exit code 3` or `was ended by SIGKILL`, or that the end was not observed. */
-function describeEnd({ cause, exitCode, signal, exitUnknown }: EndSummary): string {
-  if (cause) return CAUSES[cause];
-  if (signal !== null) return `was ended by ${signal}`;
-  if (exitCode === null) return exitUnknown ? 'ended while nothing watched it' : 'ended with the machine';
-  const meaning = SHELL_EXIT_MEANINGS.get(exitCode);
-  return `ended with exit code ${exitCode}${meaning ? ` (${meaning})` : ''}`;
-}
-
-function aboutEnd(end: EndSummary, path: string | null): string | null {
-  if (end.exitCode === NOT_FOUND)
-    return path === null ? 'It has no PATH to look in.' : `It was looked up in PATH=${path}.`;
-  if (end.signal === 'SIGKILL' && !end.cause)
-    return 'If nobody killed it, the system was short of memory: its log says more.';
-  return null;
-}
-
-function aboutCheck(check: LastCheck | null, now: number): string | null {
-  if (!check) return null;
-  const result = check.error ?? 'passed';
-  return `The last check of ${check.url}, ${humanDuration(now - check.at)} ago: ${result}.`;
-}
-
-/** Whether `env` overrides the PORT of a run with `port`. The values of placeholders are not known here. */
-const isPortOverridden = (env: ServiceSpec['env'], port: number): boolean =>
-  env.some(([key, value]) => key === 'PORT' && /^\d+$/.test(value) && value !== String(port));
-
-/** Explains who listens on the port of a run with `env` when the check does not pass. */
-function aboutPort(
-  { ready, port }: LiveRun['metadata'],
-  env: ServiceSpec['env'],
-  holder: string | null,
-): string | null {
-  const probing = readyCheckOf(ready, port)?.probing;
-  if (port === null || (probing && probing.kind !== 'url')) return null;
-  const asked = probing ? urlPort(new URL(probing.url)) : port;
-  if (asked !== port) return `The ready URL asks port ${asked}, while the service was given port ${port}.`;
-  if (holder === null && isPortOverridden(env, port))
-    return `Nothing listens on port ${port}: its env sets $PORT to another port.`;
-  if (holder === null) return `Nothing listens on port ${port}: does the program take its port from $PORT?`;
-  return `On port ${port} listens ${holder}.`;
-}
-
-/** Says that another program has the port of a run. */
-function aboutForeignHolder({ metadata: { port } }: LiveRun, holder: string | null): string | null {
-  if (holder === null) return null;
-  return `On its port ${port}, ${holder} listens too: what is sent to localhost:${port} may end there.`;
-}
-
-/** Says that another program has the port of the door of a run. */
-function aboutDoor({ metadata: { doorPort } }: LiveRun, holder: string | null): string | null {
-  if (holder === null || doorPort === undefined) return null;
-  return `On its port ${doorPort} listens ${holder} instead of Berth, so clients do not reach it there.`;
-}
-
-function aboutDroppedOutput(bytes: number): string | null {
-  if (bytes === 0) return null;
-  return `Of its output ${bytes.toLocaleString('en')} bytes are lost: the disk was full.`;
-}
-
-const aboutWatch = (watch: WatchState | null): string | null =>
-  watch?.trouble ? `Changes of its files may go unnoticed: ${watch.trouble}.` : null;
-
-const logText = (lines: string[]): string =>
-  lines.length > 0 ? `Its last lines:\n${lines.join('\n')}` : 'Its log is empty.';
-
-const AWAITED: { readonly [K in Probing['kind']]: (probing: Extract<Probing, { kind: K }>) => string } = {
-  url({ url, expected: { body, status } }) {
-    if (url.startsWith('tcp:')) return `a connection to ${url} to be taken`;
-    const [least, greatest] = status;
-    const answer =
-      least === 200 && greatest === 399 ? 'a 2xx or 3xx answer' : `an answer of ${least} to ${greatest}`;
-    return `${answer} from ${url}${body === null ? '' : ` with a body that matches ${body}`}`;
-  },
-  exec: ({ cmd }) => `the command ${cmd} to end with 0`,
-  log: ({ pattern }) => `a line of its output that matches ${pattern}`,
-  notify: () => 'READY=1 on its $NOTIFY_SOCKET',
-};
-
-function awaitedBy<K extends Probing['kind']>(probing: Extract<Probing, { kind: K }>): string {
-  return AWAITED[probing.kind as K](probing);
-}
-
-function awaitedCheck(ready: ReadyField | null, port: number | null): string {
-  const check = readyCheckOf(ready, port);
-  return check ? awaitedBy(check.probing) : `its process to be up for ${SERVICE.minUptimeMs} ms`;
-}
-
 interface ExplanationText {
   reason: string;
   waitingFor?: string;
@@ -175,10 +72,12 @@ const aboutCrashBefore = ({ end, now }: ExplanationFacts): string | null =>
     ? `The process before it ${describeEnd(end)}, ${humanDuration(now - end.at)} ago.`
     : null;
 
-const IDLE_NEXT: Record<ServiceSpec['kind'], string> = {
+const IDLE_NEXT = {
   service: 'It stays as it is until it is started.',
   task: 'It runs when it is started; `berth up` runs it once for what it is made of.',
-};
+  scheduled: 'It runs by its schedule, and when it is started.',
+} as const;
+
 /** Says why no restart follows a crash. */
 function aboutPolicy({ restart }: ServiceSpec, { exhausted }: LastEnd): string | null {
   const { max, policy, withinMs } = completeRestartRule(restart);
@@ -219,7 +118,8 @@ function whenIdle(facts: ExplanationFacts): ExplanationText {
       next: 'Stop what holds the port or register another port; a start is refused until then.',
     };
   const crashed = end?.status === 'crashed' && trouble === null;
-  const next = isDoorOpen ? knock : IDLE_NEXT[spec.kind ?? 'service'];
+  const idle = IDLE_NEXT[spec.schedule ? 'scheduled' : (spec.kind ?? 'service')];
+  const next = isDoorOpen ? knock : idle;
   return {
     reason: joinSentences(reason, crashed && aboutEnd(end, path), crashed && aboutPolicy(spec, end)),
     next: trouble ? 'Correct that and start it again.' : next,

@@ -1,10 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type ExplanationFacts,
-  explainService,
-  humanDuration,
-  startFailure,
-} from '../../../src/actors/service/explain.ts';
+import { type ExplanationFacts, explainService, startFailure } from '../../../src/actors/service/explain.ts';
+import { humanDuration } from '../../../src/actors/service/explain_sentences.ts';
 import type { LiveRun } from '../../../src/actors/service/run.ts';
 import type { In, LifecycleState } from '../../../src/actors/service/state.ts';
 import type { LastEnd, ServiceStatus } from '../../../src/protocol/service.ts';
@@ -12,6 +8,7 @@ import { deferred } from '../../../src/runtime/deferred.ts';
 import { MEMO } from '../../kit/service.ts';
 import { spec } from '../../kit/service_inputs.ts';
 
+const EVERY_HOUR = { cron: '@hourly', timezone: null, catchUp: false };
 const NOW = 1_000_000;
 const RUN: LiveRun = {
   id: 'r1',
@@ -100,6 +97,14 @@ describe('an explanation', () => {
     const checking = about({ phase: 'checking', run, check }, { status: 'starting', ...held });
     expect(checking.reason.endsWith(`2xx or 3xx is needed. ${words}`)).toBe(true);
     expect(checking.waitingFor).toBe('a 2xx or 3xx answer from http://localhost:3000/health');
+  });
+
+  it.each([
+    ['a task', null, 'It runs when it is started; `berth up` runs it once for what it is made of.'],
+    ['a scheduled task', EVERY_HOUR, 'It runs by its schedule, and when it is started.'],
+  ])('says what %s runs by', (_, schedule, next) => {
+    const task = spec({ kind: 'task', schedule });
+    expect(about({ phase: 'idle', trouble: null }, { status: 'stopped', spec: task }).next).toBe(next);
   });
 
   it('says how much of the output was lost', () => {
