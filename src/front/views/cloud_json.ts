@@ -1,6 +1,6 @@
 // Clusters, workloads and tethers as clients see them, docs/reference.md "Clusters", "Workloads", "Tethers":
 // the fields of the base API in its order, then the additions.
-import { autoSleepSettings, type WorkloadRow } from '../../protocol/cloud.ts';
+import type { WorkloadRow } from '../../protocol/cloud.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { renewalTime } from '../../protocol/cluster_account.ts';
 import type { ClusterRow } from '../../protocol/clusters.ts';
@@ -82,7 +82,8 @@ export const workloadItem = (row: WorkloadRow) => ({
   kind: row.kind,
   replicas: row.replicas,
   desired_replicas: row.desiredReplicas,
-  ...autoSleepSettings(row),
+  auto_sleep_enabled: row.autoSleep,
+  idle_timeout_minutes: row.idleMinutes,
   last_activity_at: utcTime(row.lastActivityAt),
   cluster_id: row.clusterId,
   ready_replicas: row.ready,
