@@ -52,13 +52,21 @@ interface ClusterChanges {
   readonly positions: Map<string, PositionChange>;
 }
 
+const NOTHING_CHANGED: Omit<CloudBatch, 'views'> = {
+  records: [],
+  positions: [],
+  lostPositions: [],
+  events: [],
+  savings: [],
+};
+
 const changesOf = (all: Map<string, ClusterChanges>, clusterId: string): ClusterChanges => {
   const known = all.get(clusterId) ?? { rows: new Map(), positions: new Map() };
   all.set(clusterId, known);
   return known;
 };
 
-/** What has no events: a constant, as a start shows every workload. */
+/** What has no events: a constant, as a cluster that is watched again shows every workload. */
 const PLAIN_CHANGES = {
   staleness: { extent: 'staleness', events: [], saved: [] },
   view: { extent: 'view', events: [], saved: [] },
@@ -114,6 +122,18 @@ export class WorkloadCommits {
     const { rows } = changesOf(this.changes, clusterId);
     for (const id of ids) rows.set(id, joined(rows.get(id), PLAIN_CHANGES[extent]));
     this.commitSoon();
+  }
+
+  /** Shows workloads that were just loaded, whose records are on disk as they are. */
+  async showLoaded(ids: readonly string[]): Promise<void> {
+    for (let at = 0; at < ids.length; at += CLOUD.rowsPerCommit) {
+      const views = ids
+        .slice(at, at + CLOUD.rowsPerCommit)
+        .flatMap((id) => this.source.newViewOf(id, false) ?? []);
+      await this.store.save({ ...NOTHING_CHANGED, views });
+      this.source.onShown(views);
+      await nextTurn();
+    }
   }
 
   /**

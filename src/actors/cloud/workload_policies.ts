@@ -162,7 +162,10 @@ export class WorkloadPolicies {
 
   /** What decides on a workload's sleep; null: only its own setting. */
   shown(row: StoredWorkload): WorkloadPolicy | null {
-    const { excludedBy, idle, schedule, awakeUntil, ...decision } = this.decisionOf(row);
+    const decision = this.decisionOf(row);
+    // Most workloads, of which a start shows every one.
+    if (isUndecided(decision)) return null;
+    const { excludedBy, idle, schedule, awakeUntil } = decision;
     const isLeft = isLeftAlone(row) && (idle !== null || schedule !== null);
     const faults = [...decision.faults, ...(isLeft ? [leftReason(row)] : [])];
     const isOwn = idle === null || idle.who === 'auto-sleep';

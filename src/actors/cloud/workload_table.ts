@@ -97,7 +97,7 @@ export class WorkloadTable implements CommitSource {
     for (const entry of this.entries.ofCluster(clusterId)) this.resumeCount(entry);
     const ids = this.entries.ofCluster(clusterId).map(({ row }) => row.id);
     this.views.tell('workloadsRetained', { clusterId, ids });
-    this.commits.viewsChanged(clusterId, ids);
+    await this.commits.showLoaded(ids);
   }
 
   /** The ids of the workloads that are in their clusters. */

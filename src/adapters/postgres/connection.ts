@@ -88,9 +88,15 @@ export class DatabaseConnection {
 
   /** Runs one statement, after those requested earlier. Fails with a DatabaseError. */
   query<Row = unknown>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
-    const result = this.last.then(() => this.run<Row>(text, values));
-    this.last = result.catch(() => undefined);
-    return result;
+    return this.inTurn(async (client) => {
+      const { rows } = await (values.length > 0 ? client.query(text, [...values]) : client.query(text));
+      return rows as Row[];
+    });
+  }
+
+  /** Like `query`, and converts each row as it arrives: a long result is not held as text. */
+  read<Row, T>(text: string, values: readonly unknown[], convert: (row: Row) => T): Promise<T[]> {
+    return this.inTurn((client) => readRows(client, new pg.Query(text, [...values]), convert));
   }
 
   /**
@@ -119,7 +125,13 @@ export class DatabaseConnection {
     this.drop();
   }
 
-  private async run<Row>(text: string, values: readonly unknown[]): Promise<Row[]> {
+  private inTurn<R>(ask: (client: pg.Client) => Promise<R>): Promise<R> {
+    const result = this.last.then(() => this.run(ask));
+    this.last = result.catch(() => undefined);
+    return result;
+  }
+
+  private async run<R>(ask: (client: pg.Client) => Promise<R>): Promise<R> {
     if (this.isClosed) throw new DatabaseError('never', 'the connection is closed');
     const { deadlineMs } = this.options;
     let timer: NodeJS.Timeout | undefined;
@@ -130,7 +142,7 @@ export class DatabaseConnection {
       }, deadlineMs);
     });
     try {
-      return await Promise.race([this.attempt<Row>(text, values), expired]);
+      return await Promise.race([this.attempt(ask), expired]);
     } catch (error) {
       const failure = databaseError(error);
       // An error that is not the server's leaves the connection in an unknown state.
@@ -141,13 +153,11 @@ export class DatabaseConnection {
     }
   }
 
-  private async attempt<Row>(text: string, values: readonly unknown[]): Promise<Row[]> {
+  private async attempt<R>(ask: (client: pg.Client) => Promise<R>): Promise<R> {
     if (this.pinned !== undefined && (this.line === null || this.line !== this.pinned))
       throw new DatabaseError('again', 'the connection was lost within a transaction');
     this.line ??= await this.open();
-    const { client } = this.line;
-    const { rows } = await (values.length > 0 ? client.query(text, [...values]) : client.query(text));
-    return rows as Row[];
+    return ask(this.line.client);
   }
 
   private async open(): Promise<Line> {
@@ -192,6 +202,24 @@ export class DatabaseConnection {
     this.line = null;
     line?.socket.destroy();
   }
+}
+
+/** The converted rows of a query. Fails with a DatabaseError for a row that cannot be converted. */
+function readRows<Row, T>(client: pg.Client, query: pg.Query, convert: (row: Row) => T): Promise<T[]> {
+  return new Promise((resolve, reject) => {
+    const rows: T[] = [];
+    query.on('row', (row: Row) => {
+      // An exception here would end the process. pg reads the result to its end all the same.
+      try {
+        rows.push(convert(row));
+      } catch (error) {
+        reject(new DatabaseError('never', `a row cannot be read: ${oneLine((error as Error).message)}`));
+      }
+    });
+    query.on('end', () => resolve(rows));
+    query.on('error', reject);
+    client.query(query);
+  });
 }
 
 function readCa(path: string): string {

@@ -1,4 +1,5 @@
 // The cloud's tables in a database that several Berths share.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import { scopeKey, type WorkloadScope } from '../../protocol/cloud_watches.ts';
@@ -43,7 +44,7 @@ function decodeCluster({ record }: Row): StoredCluster {
   return { ...row, access: row.access && decodeSecret(row.access) };
 }
 
-const decode = <T>({ record }: Row): T => JSON.parse(record);
+const decode = <T>({ record }: Pick<Row, 'record'>): T => JSON.parse(record);
 
 const positionId = ({ clusterId, ...scope }: WorkloadScope & { clusterId: string }): string =>
   `${clusterId}/${scopeKey(scope)}`;
@@ -79,30 +80,14 @@ class PostgresTables {
     return (await this.statements.run<Row>(text, [clusterId])).map(decode<T>);
   }
 
-  /**
-   * The rows of a cluster, `DATABASE.rowsPerPart` at a time. Parts are read by id: for parts in order, a
-   * planner without statistics reads and sorts the whole cluster each time.
-   */
+  /** The rows of a cluster, `DATABASE.rowsPerPart` at a time, so that the thread has time for other work. */
   async *parts<T>(table: string, clusterId: string): AsyncIterable<T[]> {
-    const found = await this.statements.run<{ id: string }>(
-      `SELECT id FROM berth.${table} WHERE cluster_id = $1`,
-      [clusterId],
-    );
-    const ids = found.map(({ id }) => id);
-    const read = (from: number): Promise<Row[]> | null => {
-      if (from >= ids.length) return null;
-      const text = `SELECT id, record FROM berth.${table} WHERE id = ANY($1::text[])`;
-      const rows = this.statements.run<Row>(text, [ids.slice(from, from + DATABASE.rowsPerPart)]);
-      // Nobody waits for a part that was read in vain.
-      rows.catch(() => undefined);
-      return rows;
-    };
-    let next = read(0);
-    for (let from = DATABASE.rowsPerPart; next; from += DATABASE.rowsPerPart) {
-      const rows: Row[] = await next;
-      // The database reads the next part while this one is decoded and used.
-      next = read(from);
-      yield rows.map(decode<T>);
+    // One statement for all: Postgres takes three times as long to find each part by its ids.
+    const text = `SELECT record FROM berth.${table} WHERE cluster_id = $1`;
+    const rows = await this.statements.read<Pick<Row, 'record'>, T>(text, [clusterId], decode);
+    for (let from = 0; from < rows.length; from += DATABASE.rowsPerPart) {
+      yield rows.slice(from, from + DATABASE.rowsPerPart);
+      await nextTurn();
     }
   }
 }

@@ -27,7 +27,12 @@ export class Statements {
   }
 
   run<R>(text: string, values: readonly unknown[] = []): Promise<R[]> {
-    return this.inTurn(() => this.persist<R>(text, values));
+    return this.inTurn(() => this.persist(() => this.connection.query<R>(text, values)));
+  }
+
+  /** Like `run`, and converts each row as it arrives. */
+  read<R, T>(text: string, values: readonly unknown[], convert: (row: R) => T): Promise<T[]> {
+    return this.inTurn(() => this.persist(() => this.connection.read(text, values, convert)));
   }
 
   /** Calls a function that writes, with the fence as its first arguments. */
@@ -45,12 +50,12 @@ export class Statements {
     return result;
   }
 
-  private async persist<R>(text: string, values: readonly unknown[]): Promise<R[]> {
+  private async persist<R>(ask: () => Promise<R>): Promise<R> {
     for (let waitMs: number = DATABASE.retryMs; ; waitMs = Math.min(2 * waitMs, DATABASE.maxRetryMs)) {
       if (!this.lease.isValid())
         throw fail('standing_by', 'this replica has lost the lease of the shared database');
       try {
-        return await this.connection.query<R>(text, values);
+        return await ask();
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error;
         if (error.kind === 'full') throw fail('storage_full', `the shared database: ${error.message}`);

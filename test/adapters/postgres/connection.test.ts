@@ -52,6 +52,41 @@ describe(`a connection to a database${NO_POSTGRES}`, () => {
     expect(await rows()).toEqual([4]);
   });
 
+  it('converts the rows of a result as they arrive', async () => {
+    const { connection } = await connect();
+    const text = 'SELECT n FROM generate_series(1, $1::int) AS n';
+    const tens = await connection.read(text, [5_000], ({ n }: { n: number }) => 10 * n);
+    expect([tens.length, tens[0], tens.at(-1)]).toEqual([5_000, 10, 50_000]);
+    await expect(connection.read('SELECT 1 / $1::int AS n', [0], (row) => row)).rejects.toMatchObject({
+      kind: 'never',
+      state: '22012',
+    });
+  });
+
+  it('reports a row that cannot be converted, and serves the next statement', async () => {
+    const { connection } = await connect();
+    const rows = `SELECT record FROM (VALUES ('1'), ('{'), ('3')) AS rows (record) WHERE $1`;
+    const parsed = ({ record }: { record: string }): unknown => JSON.parse(record);
+    await expect(connection.read(rows, [true], parsed)).rejects.toMatchObject({
+      kind: 'never',
+      message: expect.stringMatching(/^a row cannot be read: /),
+    });
+    expect(await connection.query('SELECT 1 AS n')).toEqual([{ n: 1 }]);
+  });
+
+  it('that is lost while rows arrive fails, and the next statement has a new one', async () => {
+    const { url, connection } = await connect();
+    const [own] = await connection.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    let read = 0;
+    const text = `SELECT repeat('x', 10000), pg_sleep(0.01) FROM generate_series(1, $1::int)`;
+    const lost = connection.read(text, [100_000], () => {
+      read += 1;
+      if (read === 1) void must(server).run(url, `SELECT pg_terminate_backend(${must(own).pid}, 10000)`);
+    });
+    await expect(lost).rejects.toMatchObject({ kind: 'again' });
+    expect(await connection.query('SELECT 1 AS n')).toEqual([{ n: 1 }]);
+  });
+
   it('has its own time limit, not a shorter one of the role', async () => {
     const { url, connection } = await connect();
     const name = new URL(url).pathname.slice(1);
