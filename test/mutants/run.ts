@@ -74,7 +74,8 @@ interface TestRun {
 }
 
 /** Whether `tests` run what is built, as those in a browser do. */
-const needBuild = (tests: readonly string[]): boolean => tests.some((path) => path.startsWith('test/e2e/'));
+const needBuild = (tests: readonly string[]): boolean =>
+  tests.some((path) => /^test\/(cli|e2e)\//.test(path));
 
 /** Runs `tests` in the tree `copy`. */
 function runTests(copy: string, tests: readonly string[]): TestRun {

@@ -342,11 +342,16 @@ it('berth k8s rm --account removes all that the account was given, whatever name
   const renewed = await run('renew prod --yes --namespaces data,web,more');
   expect(renewed).toMatchObject({ code: 0, stderr: expect.not.stringContaining('stays') });
   expect(places()).toEqual([...inWebAndData, 'Role more', 'RoleBinding more'].sort());
+  await run('renew prod --yes --namespaces web');
+  await run('rm prod --account --yes');
+  expect(places()).toEqual([]);
+
+  await run('add prod --service-account --yes --namespaces web,data');
   // It cannot be the same one any more.
   const moved = await run('renew prod --yes --namespaces data');
   expect(moved.stderr).toMatch(/^Its earlier ServiceAccount web\/berth-\S+ stays in the cluster prod\.$/m);
   await run('rm prod --account --yes');
-  expect(places()).toEqual([...inWebAndData, 'Role more', 'RoleBinding more'].sort());
+  expect(places()).toEqual(inWebAndData);
 
   await run('add prod --service-account --yes');
   await change({ namespaces: ['web'] });
