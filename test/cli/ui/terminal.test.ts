@@ -61,8 +61,9 @@ function openTerminal([file = '', ...args]: readonly string[], env: Record<strin
     raw += bytes.toString();
     emulator.write(bytes);
   });
+  // The emulator reads what is written to it in a later turn: an end counts once it has read everything.
   const ended = new Promise<{ exitCode: number; signal?: number | undefined }>((resolve) =>
-    child.onExit(resolve),
+    child.onExit((end) => emulator.write('', () => resolve(end))),
   );
   open.push(() => {
     try {
