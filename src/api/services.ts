@@ -74,7 +74,14 @@ export const services = {
     query: { timeout, wait, awake, ifChanged, join },
     otherStatus: 202,
     answer: 'StartResult',
-    errors: ['unknown_service', 'already_running', 'port_in_use', 'ready_timeout', 'start_failed'],
+    errors: [
+      'unknown_service',
+      'hook_refused',
+      'already_running',
+      'port_in_use',
+      'ready_timeout',
+      'start_failed',
+    ],
     keyKind: 'service',
   }),
   stop: operation({
@@ -99,7 +106,7 @@ export const services = {
     summary: 'Stop a service if it runs and start it',
     query: { timeout, grace },
     answer: 'StartResult',
-    errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
+    errors: ['unknown_service', 'hook_refused', 'port_in_use', 'ready_timeout', 'start_failed'],
     keyKind: 'service',
   }),
   sleep: operation({
@@ -122,7 +129,7 @@ export const services = {
     summary: 'Start a service with its dependencies; running ones are left alone',
     query: { timeout },
     answer: 'StartResult',
-    errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
+    errors: ['unknown_service', 'hook_refused', 'port_in_use', 'ready_timeout', 'start_failed'],
     keyKind: 'service',
   }),
   signal: operation({

@@ -1,5 +1,6 @@
 // Services as lists show them: by stack or group, filtered by a search.
 import type { Agent, Service } from '../client/records.ts';
+import { isHook } from '../protocol/hooks.ts';
 import { compareNames } from './format.ts';
 
 /** A stack, a group, or the services that belong to neither. */
@@ -16,6 +17,13 @@ const AGENTS = 'Agents';
 
 /** Whether a service is an agent. */
 export const isOfAgents = ({ group }: Pick<Service, 'group'>): boolean => group === AGENTS;
+
+/** Whether a service is a hook of a stack, which only the stack starts. */
+export const isStackHook = ({ service }: Pick<Service, 'service'>): boolean => isHook(service);
+
+/** Whether actions on many apply to a service: not to agents, which may work, nor to hooks. */
+export const takesBulkActions = (service: Pick<Service, 'group' | 'service'>): boolean =>
+  !isOfAgents(service) && !isStackHook(service);
 
 /** The words of a search, in lower case. */
 export const wordsOfSearch = (search: string): string[] => search.toLowerCase().split(/\s+/).filter(Boolean);
@@ -49,7 +57,8 @@ export function sectionsOf(
   return [...found]
     .sort(([one], [other]) => compareNames(one, other))
     .map(([key, members]) => {
-      const groups = new Set(members.map(({ group }) => group));
+      const own = members.filter((one) => !isStackHook(one));
+      const groups = new Set(own.map(({ group }) => group));
       const [group = null] = groups.size === 1 ? groups : [];
       return { key, title: key.slice(1) || 'Without a group', group, services: members };
     });

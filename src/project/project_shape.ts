@@ -4,6 +4,7 @@ import { cronFault, isTimezone } from '../adapters/cron.ts';
 import { z } from '../adapters/zod.ts';
 import { DEPENDENCY_CONDITIONS } from '../protocol/dependency_order.ts';
 import { globFault } from '../protocol/globs.ts';
+import { isHook } from '../protocol/hooks.ts';
 import {
   AGENTS_GROUP,
   ENV_KEY_PATTERN,
@@ -12,7 +13,7 @@ import {
 } from '../protocol/names.ts';
 import { PORT_PROTOCOLS } from '../protocol/port_protocol.ts';
 import { SERVICE_KINDS } from '../protocol/service.ts';
-import { isHook, isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
+import { isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
 import { DOOR, SERVICE, TASK, WATCH } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 import {

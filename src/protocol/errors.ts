@@ -55,6 +55,10 @@ export const ERRORS = {
   already_running: { status: 409, hint: 'Stop it first, or use restart.' },
   port_in_use: { status: 409, hint: 'Stop what holds the port, or register another port.' },
   name_in_use: { status: 409, hint: 'Choose another name, or remove the one that uses it.' },
+  hook_refused: {
+    status: 409,
+    hint: '`berth up` runs the hook create, and `berth rm --stack` runs remove.',
+  },
   not_running: { status: 409, hint: 'Start it first.' },
   no_prompt: { status: 409, hint: 'Agents of this type are servers: use their API instead.' },
   agent_blocked: {

@@ -95,13 +95,6 @@ export const projectName = (folder: string): string => fitPart(folder, MAX_PROJE
 /** `text` as a slug. */
 export const slugText = (text: string): string => fitPart(text, MAX_SLUG);
 
-/** The tasks that are a stack's hooks, by their short names: docs/reference.md "Hooks". */
-export const HOOKS = { create: 'hook-create', remove: 'hook-remove' } as const;
-
-/** Whether the service called `service` in its stack is a hook. */
-export const isHook = (service: string | null): boolean =>
-  service === HOOKS.create || service === HOOKS.remove;
-
 /** Where a stack is: what its name is made from. */
 export interface StackPlace {
   project: string;

@@ -34,6 +34,34 @@ it.runIf(hasChromium)(
 );
 
 it.runIf(hasChromium)(
+  browserTest('the hooks of a stack are left out of what starts many, and have no start of their own'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const inStack = { stack: 'shop', port: null };
+    await add(daemon, { name: 'shop--api', group: 'shop', ...inStack }, false);
+    for (const hook of ['hook-create', 'hook-remove'])
+      await add(daemon, { name: `shop--${hook}`, kind: 'task', ...inStack }, false);
+    const page = await openBerth(daemon);
+    await page.locator('.table-row[data-name=shop--hook-remove]').waitFor();
+    await page.getByRole('searchbox').fill('shop');
+    await page.getByRole('button', { name: 'start 1 shown service' }).click();
+    await page.getByRole('dialog').getByText('shop--api', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'cancel' }).click();
+    for (const [action, isOn] of [
+      ['start shop--hook-remove', false],
+      ['restart shop--hook-remove', false],
+      ['stop shop--hook-remove', true],
+      ['start all of shop', true],
+    ] as const)
+      expect(await page.getByRole('button', { name: action, exact: true }).isEnabled(), action).toBe(isOn);
+    await page.getByRole('button', { name: 'mark services' }).click();
+    await page.getByRole('checkbox', { name: 'mark shop--api' }).waitFor();
+    expect(await page.getByRole('checkbox', { name: /hook/ }).count()).toBe(0);
+  },
+);
+
+it.runIf(hasChromium)(
   browserTest('the palette begins with views and what needs a person; agents are shown by state'),
   BROWSER_TEST,
   async () => {

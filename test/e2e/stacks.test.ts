@@ -322,6 +322,29 @@ describe('the hooks of a stack', () => {
     expect((await run('ps -A -q')).stdout).toBe('');
   });
 
+  it('are started by nobody but the stack', async () => {
+    const { run, lines, daemon } = await withHooks('echo create >> DONE');
+    expect((await run('up')).code).toBe(0);
+    for (const hook of ['hook-create', 'hook-remove'])
+      for (const call of ['start', 'restart', 'wake', 'start?join=true&wait=false'])
+        expect(await daemon.request('POST', `/v1/services/shop--${hook}/${call}`)).toMatchObject({
+          status: 409,
+          body: { code: 'hook_refused', hint: expect.stringContaining('berth rm --stack') },
+        });
+    const removal = await daemon.request('POST', '/v1/services/shop--hook-remove/start?ifChanged=true');
+    expect(removal.body.code).toBe('hook_refused');
+    // `up` starts `create` so: one that another `up` has completed meanwhile does not run again.
+    const other = { name: 'shop--hook-create', stack: 'shop', port: null, kind: 'task', cmd: 'exit 3' };
+    await daemon.request('POST', '/v1/services', other);
+    const creation = await daemon.request('POST', '/v1/services/shop--hook-create/start?ifChanged=true');
+    expect(creation).toMatchObject({ status: 200, body: { status: 'completed', unchanged: true } });
+    expect(await run('restart hook-remove')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('hook-remove is a hook: only its stack runs it'),
+    });
+    expect(lines()).toEqual(['create']);
+  });
+
   it('run after one that the removal has stopped', async () => {
     const { run, lines, daemon } = await withHooks('echo create >> DONE; exec sleep 1000');
     const up = run('up');

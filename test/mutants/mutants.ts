@@ -1214,6 +1214,14 @@ export const MUTANTS: readonly Mutant[] = [
       WORKLOAD_LIST,
     ],
     [
+      'page-hooks',
+      'what starts many services also starts the hooks of a stack, one of which removes its database',
+      'src/presentation/sections.ts',
+      '!isOfAgents(service) && !isStackHook(service)',
+      '!isOfAgents(service)',
+      ['test/e2e/page_tools.test.ts'],
+    ],
+    [
       'page-late-answer',
       'an answer that is older than an event hides what the event told',
       'src/dashboard/state/workload_pages.ts',

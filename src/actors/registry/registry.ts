@@ -10,11 +10,12 @@ import { serviceAddress } from '../../protocol/address.ts';
 import { dependencyCycle, dependencyName } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
+import { isHook } from '../../protocol/hooks.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { Member, RegistryProtocol } from '../../protocol/registry.ts';
 import type { ScheduleSpec } from '../../protocol/schedules.ts';
 import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
-import { isHook, shortName } from '../../protocol/stacks.ts';
+import { shortName } from '../../protocol/stacks.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import { isWatchedAfter } from '../../protocol/watcher.ts';
 import {

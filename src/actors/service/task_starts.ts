@@ -1,6 +1,8 @@
 // Starts of a task that may not need a run: docs/reference.md "Tasks", "Schedules".
+
+import { isHook } from '../../protocol/hooks.ts';
 import type { ServiceProtocol, StartReply } from '../../protocol/service.ts';
-import { isHook, shortName } from '../../protocol/stacks.ts';
+import { shortName } from '../../protocol/stacks.ts';
 import type { MessageOf } from '../../runtime/actor.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
@@ -52,8 +54,9 @@ export class TaskStarts {
     if (run && request.wait) return this.joinThenStart(run, request);
     const completed = before.state.phase === 'idle' && before.end?.completed;
     if (!completed || before.stored?.spec.kind !== 'task') return this.machine.start(request);
-    const content = await this.effects.contentOf(before.stored);
-    const isSame = content === completed.content && this.life.snapshot().state === before.state;
+    const isSameContent =
+      this.isHook() || (await this.effects.contentOf(before.stored)) === completed.content;
+    const isSame = isSameContent && this.life.snapshot().state === before.state;
     if (isSame) return { ...completedReply(this.name, completed.ms), unchanged: true };
     return this.machine.start(request);
   }
@@ -70,11 +73,16 @@ export class TaskStarts {
     return joined.value;
   }
 
-  /** Whether a run has other content than the current one. Hooks run once, whatever they are. */
+  /** Whether this is a hook of a stack, which runs once, whatever its content. */
+  private isHook(): boolean {
+    const stack = this.life.snapshot().stored?.spec.stack ?? null;
+    return stack !== null && isHook(shortName(this.name, stack));
+  }
+
+  /** Whether a run has other content than the current one; false for hooks. */
   private async isOlder({ metadata: { task } }: LiveRun): Promise<boolean> {
     const { stored } = this.life.snapshot();
-    const stack = stored?.spec.stack ?? null;
-    if (!task || !stored || (stack && isHook(shortName(this.name, stack)))) return false;
+    if (!task || !stored || this.isHook()) return false;
     return (await this.effects.contentOf(stored)) !== task.content;
   }
 }

@@ -6,10 +6,9 @@ import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import { DependencyOrder, reverseDependencies, walkInOrder } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
+import { HOOKS, isHook } from '../../protocol/hooks.ts';
 import type { ServiceStatus } from '../../protocol/service.ts';
 import {
-  HOOKS,
-  isHook,
   nameInStack,
   type StackClaim,
   type StackRow,

@@ -4,7 +4,7 @@ import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { importerOf } from '../../project/importers.ts';
 import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
-import { isHook } from '../../protocol/stacks.ts';
+import { isHook } from '../../protocol/hooks.ts';
 import { type BatchResult, batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, textOption } from '../kit/command.ts';
 import { CommandError } from '../kit/exit_codes.ts';

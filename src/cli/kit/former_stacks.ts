@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { countText } from '../../presentation/format.ts';
-import { isHook } from '../../protocol/stacks.ts';
+import { isHook } from '../../protocol/hooks.ts';
 import type { CommandContext } from './context.ts';
 import { projectFileOf } from './project_file.ts';
 

@@ -3,7 +3,8 @@
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import type { Project } from '../../project/read_project.ts';
-import { HOOKS, nameInStack } from '../../protocol/stacks.ts';
+import { HOOKS } from '../../protocol/hooks.ts';
+import { nameInStack } from '../../protocol/stacks.ts';
 import type { CommandContext } from './context.ts';
 import { CommandError } from './exit_codes.ts';
 import { createProgress } from './progress.ts';

@@ -4,15 +4,9 @@ import { dirname, sep } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import type { Service, Stack } from '../../client/records.ts';
 import { findProjectFile } from '../../project/find_project_file.ts';
+import { isHook } from '../../protocol/hooks.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
-import {
-  isHook,
-  nameInStack,
-  projectOfStack,
-  shortName,
-  slugText,
-  stackNames,
-} from '../../protocol/stacks.ts';
+import { nameInStack, projectOfStack, shortName, slugText, stackNames } from '../../protocol/stacks.ts';
 import { flagOption, textOption } from './command.ts';
 import { hasErrorCode } from './context.ts';
 import { CommandError } from './exit_codes.ts';

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import type { Service } from '../../client/browser.ts';
 import { countText } from '../../presentation/format.ts';
-import { isOfAgents } from '../../presentation/sections.ts';
+import { takesBulkActions } from '../../presentation/sections.ts';
 import { actOn } from '../state/actions.ts';
 import { Button } from './button.tsx';
 import { ModalDialog } from './modal_dialog.tsx';
@@ -15,10 +15,10 @@ const NAMES_SHOWN = 6;
 const isAsking = signal(false);
 const asked = signal<{ action: BulkAction; names: readonly string[] }>({ action: 'start', names: [] });
 
-/** The names of the services on which `action` has an effect. Excludes agents, which may be working. */
+/** The names of the services on which `action` has an effect. */
 const namesFor = (action: BulkAction, services: readonly Service[]): string[] =>
   services
-    .filter((service) => !isOfAgents(service) && (action === 'start') === (service.pid === undefined))
+    .filter((service) => takesBulkActions(service) && (action === 'start') === (service.pid === undefined))
     .map(({ name }) => name);
 
 /** Asks whether to perform `action` on the services on which it has an effect, if there are any. */

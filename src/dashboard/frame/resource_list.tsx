@@ -2,7 +2,7 @@
 // the workloads.
 import type { Service } from '../../client/browser.ts';
 import { countText, cpuText, memoryText } from '../../presentation/format.ts';
-import { isOfAgents, listedName, type Section } from '../../presentation/sections.ts';
+import { isOfAgents, listedName, type Section, takesBulkActions } from '../../presentation/sections.ts';
 import { actOnGroup } from '../state/actions.ts';
 import { serviceList, shownState, usageOf } from '../state/daemon.ts';
 import { isMarked, isMarking } from '../state/marks.ts';
@@ -79,7 +79,7 @@ function ServiceRow({ service }: { service: Service }) {
   const { view, name: selected } = shownPlace.value;
   const isSelected = selected === name && (view === 'services' || view === 'agents');
   const alarm = state === 'blocked' ? state : crashText(service);
-  const hasBox = isMarking.value && !isOfAgents(service);
+  const hasBox = isMarking.value && takesBulkActions(service);
   return (
     <a
       class="list-row"

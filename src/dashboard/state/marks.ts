@@ -1,7 +1,7 @@
-// The services that a person has marked, to act on all of them. Agents cannot be marked: they may be working.
+// The services that a person has marked, to act on all of them.
 import { computed, signal } from '@preact/signals';
 import type { Service } from '../../client/browser.ts';
-import { isOfAgents } from '../../presentation/sections.ts';
+import { takesBulkActions } from '../../presentation/sections.ts';
 import { serviceByName } from './daemon.ts';
 
 /** Whether rows have boxes to mark them. */
@@ -12,7 +12,7 @@ let lastMarked = '';
 
 const isMarkable = (name: string): boolean => {
   const service = serviceByName.peek().get(name);
-  return service !== undefined && !isOfAgents(service);
+  return service !== undefined && takesBulkActions(service);
 };
 
 /** The marked services that are registered. */

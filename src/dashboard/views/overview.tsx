@@ -2,7 +2,13 @@
 import { useMemo } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
 import { compareNames, countText, cpuText, memoryText, spanText } from '../../presentation/format.ts';
-import { isNamed, isOfAgents, listedName } from '../../presentation/sections.ts';
+import {
+  isNamed,
+  isOfAgents,
+  isStackHook,
+  listedName,
+  takesBulkActions,
+} from '../../presentation/sections.ts';
 import { BulkActions } from '../frame/bulk_actions.tsx';
 import { Button } from '../frame/button.tsx';
 import { ClippedName } from '../frame/clipped_name.tsx';
@@ -38,9 +44,9 @@ function RowActions({ service }: { service: Service }) {
   );
   return (
     <span class="cell-actions">
-      {one('start', !isAtRest(service))}
+      {one('start', !isAtRest(service) || isStackHook(service))}
       {one('stop', false)}
-      {one('restart', false)}
+      {one('restart', isStackHook(service))}
     </span>
   );
 }
@@ -104,7 +110,7 @@ function Row({ service, title, shown }: TableRow & { shown: readonly string[] })
   return (
     <div class="table-row" data-name={name} data-marked={isMarked(name)}>
       <span class="cell-state">
-        {isMarking.value && !isOfAgents(service) && <MarkBox name={name} shown={shown} />}
+        {isMarking.value && takesBulkActions(service) && <MarkBox name={name} shown={shown} />}
         <StateLabel state={shownState(service)} detail={crashText(service)} />
       </span>
       <a class="cell-name" href={linkTo('services', name, shownPlace.value.query)} title={name}>

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Explanation, Service, ServiceDetail } from '../../client/browser.ts';
 import { eventSubject } from '../../presentation/event_text.ts';
 import { visibleLine } from '../../presentation/format.ts';
-import { listedName } from '../../presentation/sections.ts';
+import { isStackHook, listedName } from '../../presentation/sections.ts';
 import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
@@ -80,8 +80,8 @@ function Actions({ service, canSleep }: { service: Service; canSleep: boolean })
   const isSleeping = status === 'sleeping';
   return (
     <div class="actions">
-      {one('start', !isAtRest(service), 's')}
-      {one('restart', false, 'r')}
+      {one('start', !isAtRest(service) || isStackHook(service), 's')}
+      {one('restart', isStackHook(service), 'r')}
       {one('stop', false, 'x')}
       {canSleep && (isSleeping ? one('wake', false) : one('sleep', status !== 'running'))}
       <Button icon="logs" text="log" label={`log of ${name}`} onPress={() => showLog(name)} keyHint="l" />

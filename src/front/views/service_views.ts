@@ -5,10 +5,11 @@
 import type { AgentStanding } from '../../api/agents_shapes.ts';
 import type { AgentStatus } from '../../protocol/agent_state.ts';
 import { withDependencies } from '../../protocol/dependency_order.ts';
+import { isHook } from '../../protocol/hooks.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import type { ScheduleRow } from '../../protocol/schedules.ts';
 import type { ServiceState } from '../../protocol/service.ts';
-import { isHook, shortName } from '../../protocol/stacks.ts';
+import { shortName } from '../../protocol/stacks.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 import {

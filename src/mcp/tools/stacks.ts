@@ -4,9 +4,9 @@ import type { Client } from '../../client/create_client.ts';
 import { BerthError, isBerthError } from '../../client/errors.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
+import { isHook } from '../../protocol/hooks.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import { SERVICE_STATUSES } from '../../protocol/service.ts';
-import { isHook } from '../../protocol/stacks.ts';
 import { durationMs, linesOf } from '../fields.ts';
 import { defineTool, inputShape, type ToolCall } from '../tool.ts';
 

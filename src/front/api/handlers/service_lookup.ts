@@ -2,7 +2,9 @@
 // owner.
 import { serviceAddress } from '../../../protocol/address.ts';
 import { fail } from '../../../protocol/errors.ts';
+import { isHook } from '../../../protocol/hooks.ts';
 import type { ServiceProtocol } from '../../../protocol/service.ts';
+import { shortName } from '../../../protocol/stacks.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import type { Ref } from '../../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../../settings/limits.ts';
@@ -12,6 +14,18 @@ import type { AppContext } from '../app_context.ts';
 export function findService(app: AppContext, name: string): SpecRow {
   const spec = app.views.spec(name);
   if (!spec) throw fail('unknown_service', `there is no service ${name}`);
+  return spec;
+}
+
+/**
+ * The spec of a service that a client may start. Throws unknown_service, and hook_refused for a hook other
+ * than `allowed`: docs/reference.md "Hooks".
+ */
+export function findStartable(app: AppContext, name: string, allowed?: string): SpecRow {
+  const spec = findService(app, name);
+  const hook = spec.stack === null ? null : shortName(name, spec.stack);
+  if (isHook(hook) && hook !== allowed)
+    throw fail('hook_refused', `${name} is a hook: only its stack runs it`);
   return spec;
 }
 

@@ -1,6 +1,7 @@
 // The handlers of services: the ask, its deadline and the answer.
 import type { services } from '../../../api/services.ts';
 import { fail } from '../../../protocol/errors.ts';
+import { HOOKS } from '../../../protocol/hooks.ts';
 import type { StartReply } from '../../../protocol/service.ts';
 import { USAGE_RANGES } from '../../../protocol/stats.ts';
 import { localTime } from '../../../protocol/timestamps.ts';
@@ -8,7 +9,7 @@ import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 import { specFilter } from '../reach.ts';
 import { readLogs, streamLogs } from './logs.ts';
-import { deadline, findService, serviceRef, startMs, stopMs } from './service_lookup.ts';
+import { deadline, findService, findStartable, serviceRef, startMs, stopMs } from './service_lookup.ts';
 
 const registryOf = (app: AppContext) => app.ref('registry');
 
@@ -16,7 +17,7 @@ const registryOf = (app: AppContext) => app.ref('registry');
  * Wakes a service and everything it depends on, each within `timeout` milliseconds; null: its own time limit.
  */
 async function wakeService(app: AppContext, name: string, timeout: number | null): Promise<StartReply> {
-  findService(app, name);
+  findStartable(app, name);
   const times = app.views.withDependencies(name).map((spec) => startMs(spec, timeout));
   return app.ref('groups').ask('wake', { name, timeoutMs: timeout }, deadline(...times));
 }
@@ -45,9 +46,10 @@ export const serviceHandlers: HandlersOf<typeof services> = {
 
   start: (request) => {
     const { app, key: name, query } = request;
-    const spec = findService(app, name);
-    const wait = query.wait ?? true;
     const ifChanged = query.ifChanged ?? false;
+    // `up` starts the hook create in this way, which leaves a completed one alone.
+    const spec = findStartable(app, name, ifChanged ? HOOKS.create : undefined);
+    const wait = query.wait ?? true;
     if (ifChanged && spec.kind !== 'task')
       throw fail('invalid_spec', `ifChanged is for tasks, and ${name} is a service`);
     if (!wait) request.status = 202;
@@ -67,7 +69,7 @@ export const serviceHandlers: HandlersOf<typeof services> = {
   },
 
   restart: ({ app, key: name, query }) => {
-    const spec = findService(app, name);
+    const spec = findStartable(app, name);
     const message = { timeoutMs: query.timeout, graceMs: query.grace };
     const limit = deadline(startMs(spec, query.timeout), stopMs(spec, query.grace));
     return serviceRef(app, name).ask('restart', message, limit);
