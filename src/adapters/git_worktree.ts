@@ -34,6 +34,16 @@ function mainRootOf(common: string): string {
   return name.startsWith('.') ? dirname(common) : join(dirname(common), name.replace(/\.git$/, ''));
 }
 
+/**
+ * The linked working tree at `root`, whose main one was moved: the folder `own`, which git names, is gone.
+ * Its path still names the main one, as until `git worktree repair`. null: it is no linked one.
+ */
+function orphanAt(root: string, own: string): WorkTree | null {
+  const all = dirname(own);
+  if (basename(all) !== 'worktrees') return null;
+  return { root, branch: null, mainRoot: mainRootOf(dirname(all)) };
+}
+
 /** The working tree that `folder` is in; null: none, or one whose files cannot be read. */
 export function workTreeOf(folder: string): WorkTree | null {
   let root = resolve(folder);
@@ -42,8 +52,9 @@ export function workTreeOf(folder: string): WorkTree | null {
     root = dirname(root);
   }
   const own = gitFolder(root);
-  const head = own && readLine(join(own, 'HEAD'));
-  if (own === null || head === null) return null;
+  if (own === null) return null;
+  const head = readLine(join(own, 'HEAD'));
+  if (head === null) return orphanAt(root, own);
   const [, branch] = /^ref: refs\/heads\/(.+)$/.exec(head) ?? [];
   // Only a linked working tree has this file. A submodule, whose .git is also a file, does not.
   const common = readLine(join(own, 'commondir'));
