@@ -37,7 +37,12 @@ interface Drawn {
 }
 
 export class StateScreen {
+  /** The last drawing that shows what there was when the first one began; null: none does yet. */
   drawn: Drawn | null = null;
+  /** The last drawing, from which the next one goes on. */
+  private last: Drawn | null = null;
+  /** The end of the output when the first drawing began. */
+  private firstEnd: number | null = null;
   /** The rules of its agent, once they have been read. */
   rules: RuleSet | null = null;
   private readonly options: StateScreenOptions;
@@ -69,7 +74,6 @@ export class StateScreen {
       const { rules } = this;
       if (this.isOver) return 0;
       const ms = await tolerateFailure(this.read(rules), () => clock.monotonic() - began);
-      this.isTried = true;
       if (!this.isOver) onRead();
       return ms;
     } catch (error) {
@@ -83,7 +87,7 @@ export class StateScreen {
     const { beside, context, output, screens, skip } = this.options;
     let drawn = { at: 0, end: 0 };
     const read = screens.read(() => {
-      const last = this.drawn;
+      const { last } = this;
       const snapshot = last?.reading.snapshot ?? null;
       let shown = output(last && snapshot ? last.end : null);
       // The snapshot does not fit a terminal of another size.
@@ -107,13 +111,21 @@ export class StateScreen {
     });
     try {
       const reading = await read;
-      this.drawn = { reading, ...drawn, end: drawn.end - reading.undrawnBytes };
-      // A later drawing goes on from the snapshot.
-      if (reading.isCut && reading.snapshot) this.request(true);
+      this.last = { reading, ...drawn, end: drawn.end - reading.undrawnBytes };
+      this.firstEnd ??= drawn.end;
+      const goesOn = reading.isCut && reading.snapshot !== null;
+      // Until the first output is drawn, as after a restart, the screen is one of long ago.
+      if (!goesOn || this.last.end >= this.firstEnd) {
+        this.drawn = this.last;
+        this.isTried = true;
+      }
+      if (goesOn) this.request(true);
       return reading.ms;
     } catch (error) {
       skip(drawn.end);
       this.drawn = null;
+      this.last = null;
+      this.isTried = true;
       throw error;
     }
   }

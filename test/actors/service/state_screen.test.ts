@@ -16,6 +16,7 @@ it.each([
   let budgetMs = -1;
   let drawn = 0;
   const asked: (number | null)[] = [];
+  const tried: [isTried: boolean, isDrawn: boolean][] = [];
   const resizes = [{ at: log.length, cols: 40, rows: 5 }].slice(0, changes);
   const screen = new StateScreen({
     // The part of a context that it uses.
@@ -44,10 +45,16 @@ it.each([
     beside: () => ({ title: '', notification: '' }),
     onRead: () => {
       drawn += 1;
+      tried.push([screen.isTried, screen.drawn !== null]);
     },
   });
   screen.request(false);
   await eventually(() => drawn === 2);
+  // A screen of long ago, as the first drawing has it, says nothing of the agent.
+  expect(tried).toEqual([
+    [false, false],
+    [true, true],
+  ]);
   const shown = Buffer.from(screen.drawn?.reading.snapshot ?? []).toString();
   const seen = [...shown.matchAll(/line (\d+)/g)].map(([, index]) => Number(index));
   expect(seen.slice(-4)).toEqual([296, 297, 298, 299]);
