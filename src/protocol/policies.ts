@@ -104,6 +104,8 @@ export interface SwitchRecord {
   schedule: string;
   /** Increases with each switch of the workload, also when its record begins anew. */
   count: number;
+  /** The Berth whose schedule had put it to sleep before this one could; absent: none. */
+  sleptBy?: string;
 }
 
 /** The next switches of a workload. */

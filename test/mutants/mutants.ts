@@ -534,6 +534,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/undone_sleep.test.ts'],
     ],
     [
+      'window-of-another',
+      'the end of a window wakes what a window of another Berth has put to sleep',
+      'src/actors/cloud/workload_policies.ts',
+      'receipt !== null && receipt.from !== switched?.sleptBy',
+      'receipt !== null',
+      ['test/actors/cloud/policies.test.ts'],
+    ],
+    [
       'forgotten-grants',
       'an account forgets where it was given rights when it is given others',
       'src/adapters/kube/service_account.ts',

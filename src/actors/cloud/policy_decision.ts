@@ -122,7 +122,7 @@ export function decide(
 }
 
 /** The phase that a schedule currently wants for a workload. */
-export type WantedPhase = Omit<SwitchRecord, 'count'>;
+export type WantedPhase = Omit<SwitchRecord, 'count' | 'sleptBy'>;
 
 /** The phase that the schedule of `key` wants at `now`. Until `awakeUntil` it is awake. */
 export function wantedPhase(

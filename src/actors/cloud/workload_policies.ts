@@ -13,6 +13,7 @@ import type {
   SwitchRecord,
   WorkloadPolicy,
 } from '../../protocol/policies.ts';
+import type { SleepReceipt } from '../../protocol/receipts.ts';
 import type { Clock, Context, Handlers, ReplyOf } from '../../runtime/actor.ts';
 import { CLOUD, POLICY } from '../../settings/cloud_limits.ts';
 import { isLeftAlone, leftReason } from './managers.ts';
@@ -32,6 +33,8 @@ import { subjectOf } from './workload_events.ts';
 import type { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadPoliciesOwner {
+  /** The name of this Berth. */
+  readonly self: string;
   readonly clock: Clock;
   readonly table: Pick<WorkloadTable, 'rows' | 'rowsOf' | 'get' | 'update' | 'showAgain'>;
   /** A schedule was added, changed or removed. */
@@ -66,8 +69,9 @@ function differences(
   ];
 }
 
-const isSleptBySchedule = ({ replicas, receipt }: ObservedWorkload): boolean =>
-  replicas === 0 && receipt?.by === 'schedule';
+/** The receipt of a workload that a schedule has put to sleep; null: it is awake, or something else did. */
+const scheduleReceiptOf = ({ replicas, receipt }: ObservedWorkload): SleepReceipt | null =>
+  replicas === 0 && receipt?.by === 'schedule' ? receipt : null;
 
 /** A record that begins anew counts from another number, so that no switch has the key of an earlier one. */
 const nextCount = ({ switched, scaledAt }: StoredWorkload): number =>
@@ -310,7 +314,9 @@ export class WorkloadPolicies {
     const wanted = this.wantedOf(decision);
     const to = dueSwitch(switched, wanted, this.owner.clock.now());
     if (to === null) return null;
-    const isNeeded = to === 'asleep' ? seen.replicas > 0 : isSleptBySchedule(seen);
+    const receipt = scheduleReceiptOf(seen);
+    const isWoken = receipt !== null && receipt.from !== switched?.sleptBy;
+    const isNeeded = to === 'asleep' ? seen.replicas > 0 : isWoken;
     if (!isNeeded || isLeftAlone(row)) {
       this.keep(row, wanted);
       return null;
@@ -321,7 +327,9 @@ export class WorkloadPolicies {
   }
 
   private keep(before: StoredWorkload, wanted: WantedPhase | null): void {
-    const switched = wanted && { ...wanted, count: nextCount(before) };
+    const by = wanted?.to === 'asleep' ? scheduleReceiptOf(before.seen)?.from : null;
+    const sleptBy = by && by !== this.owner.self ? { sleptBy: by } : null;
+    const switched = wanted && { ...wanted, count: nextCount(before), ...sleptBy };
     this.owner.table.update(before.id, (row) => ({ ...row, switched }));
   }
 

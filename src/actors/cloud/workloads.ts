@@ -96,7 +96,7 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
     this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
     const { clock, steady, table, activityReports: reports } = this;
     const onScheduleChange = (): void => context.ref('policies').tell('changed', {});
-    this.policies = new WorkloadPolicies({ clock, table, onScheduleChange });
+    this.policies = new WorkloadPolicies({ self: config.self, clock, table, onScheduleChange });
     const onDefect = (error: unknown): void => this.onDefect(error);
     const isConnected = (clusterId: string): boolean => this.connections.has(clusterId);
     const clusters = context.ref('clusters');

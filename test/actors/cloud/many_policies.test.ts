@@ -60,7 +60,7 @@ function governed(clock: TestClock) {
     update: () => undefined,
     showAgain: (ids: readonly string[]) => shownAgain.push(...ids),
   };
-  const governor = new WorkloadPolicies({ clock, table, onScheduleChange: () => undefined });
+  const governor = new WorkloadPolicies({ clock, table, self: 'here', onScheduleChange: () => undefined });
   return { governor, rows, looks, shownAgain, walks };
 }
 

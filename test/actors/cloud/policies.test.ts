@@ -196,6 +196,25 @@ describe('a window', () => {
     });
     expect(looked.due).toEqual([]);
   });
+
+  it('of another Berth that ends earlier leaves it asleep', async () => {
+    const { clock, here, put, double } = await ready('2030-01-07T20:00:01Z', 'hello');
+    await put('nights', NIGHTS);
+    await advanceUntil(clock, 1_000, isAt(here, 'web/hello', 0));
+    await ended(here, clock, 1);
+    const other = await cloud({ clock, self: 'there', sweepMs: 100_000_000_000 });
+    await other.add(double.kubeconfig);
+    const windows = ['Mon-Fri 20:00-06:00'];
+    await other.policies.ask('put', { name: 'nights', input: policyInput({ ...NIGHTS, windows }) });
+    const looked = () => other.workloads.ask('dueSwitches', {});
+    // Its own switch to asleep has been noted, as the next one is known.
+    await eventually(async () => (await looked()).nextAt !== null);
+    for (const time of ['06:00:01', '07:00:01']) {
+      clock.set(`2030-01-08T${time}Z`);
+      expect((await looked()).due).toEqual([]);
+    }
+    await advanceUntil(clock, 30_000, isAt(here, 'web/hello', 3));
+  });
 });
 
 describe('annotations', () => {
