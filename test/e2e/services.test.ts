@@ -233,6 +233,23 @@ describe('one service', () => {
     expect(stream.events.filter(({ event }) => event === 'service.started')).toHaveLength(2);
   });
 
+  it('that its policy has restarted has the last lines of the crash until it prints something', async () => {
+    const [first, goOn] = ['first', 'go-on'].map((name) => join(newFolder(), name)) as [string, string];
+    const quietThenLoud = `while ! test -e ${goOn}; do sleep 0.05; done; echo up; exec sleep 600`;
+    const cmd = `if test -e ${first}; then ${quietThenLoud}; fi; touch ${first}; echo no database; exit 3`;
+    const daemon = await startDaemon();
+    await register(daemon, 'again', { cmd, restart: 'always' });
+    await start(daemon, 'again');
+    const lines = async () => (await daemon.request('GET', '/v1/services/again/explain')).body.lastLines;
+    await eventually(async () => {
+      const { restarts, status } = await get(daemon, 'again');
+      return restarts === 1 && status === 'running';
+    });
+    expect(await lines()).toEqual(['no database']);
+    writeFileSync(goOn, '');
+    await eventually(async () => (await lines())[0] === 'up');
+  });
+
   it('keeps its process when it is registered anew, and shows its start values', async () => {
     const daemon = await startDaemon();
     const first = freePort();

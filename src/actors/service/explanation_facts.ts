@@ -7,6 +7,18 @@ import { liveRun } from './state.ts';
 type Explained = Pick<SupervisedParts, 'context' | 'door' | 'effects' | 'files' | 'life' | 'log'>;
 
 /**
+ * The last lines of the present or last run. One that its policy has restarted, and that has printed nothing
+ * yet, has those of the run before, which tell why.
+ */
+async function lastLinesOf({ life, log }: Pick<Explained, 'life' | 'log'>): Promise<string[]> {
+  const { end, state } = life.snapshot();
+  const run = 'run' in state ? state.run.id : end?.run;
+  const lines = run === undefined ? [] : await log.lastLines(run);
+  const before = life.view().restarts > 0 ? end?.run : undefined;
+  return lines.length === 0 && before !== undefined ? log.lastLines(before) : lines;
+}
+
+/**
  * The answer of GET /v1/services/{name}/explain. `startFollows`: after the stop under way. Fails
  * unknown_service.
  */
@@ -28,8 +40,7 @@ export async function explain(
   const port = isHeldByDoor ? null : (live?.metadata ?? spec).port;
   const portHolder = doorPortHolder ?? foreignHolder ?? (await effects.portHolder(port));
   const { end, state } = life.snapshot();
-  const run = 'run' in state ? state.run.id : end?.run;
-  const lastLines = run === undefined ? [] : await log.lastLines(run);
+  const lastLines = await lastLinesOf({ life, log });
   const droppedBytes = state.phase === 'lost' ? 0 : await effects.questions.droppedBytes();
   return explainService({
     spec,
