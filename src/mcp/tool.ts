@@ -10,10 +10,16 @@ export interface Workplace {
   readonly folder: string | null;
   /** The environment that what the caller registers begins with; undefined: the daemon's. */
   readonly baseEnv: Readonly<Record<string, string>> | undefined;
-  /**
-   * Does what `berth up` does in a folder, and resolves with the names of the services; null: unavailable.
-   */
-  readonly bringUp: ((folder: string, signal: AbortSignal) => Promise<string[]>) | null;
+  /** Does what `berth up` does in a folder; null: unavailable. Fails if it brings nothing up. */
+  readonly bringUp: ((folder: string, signal: AbortSignal) => Promise<BroughtUp>) | null;
+}
+
+/** The result of `berth up`. */
+export interface BroughtUp {
+  /** The services that it has brought up. */
+  readonly names: readonly string[];
+  /** Why the others did not come up, or did not stay up, by name. */
+  readonly errors: ReadonlyMap<string, string>;
 }
 
 /** One call of a tool. */

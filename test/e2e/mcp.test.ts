@@ -1,5 +1,5 @@
 // docs/reference.md "MCP" on the real daemon with the official client, over HTTP and over stdio.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -183,6 +183,25 @@ describe('the official client', () => {
       services: [{ status: 'running' }],
     });
     expect(await failure(byHttp, 'stack_up', {})).toContain('invalid_spec: stack is missing');
+  });
+
+  it('tells why services of a folder did not come up, as berth up does', async () => {
+    const daemon = await daemonOf();
+    const cwd = project('shop');
+    const dies = '  dies:\n    cmd: "sleep 0.3; exit 3"\n    port: null\n';
+    const needs =
+      '  late:\n    cmd: exit 4\n    kind: task\n  idle:\n    cmd: exec sleep 600\n    depends_on: {late: {condition: completed}}\n';
+    appendFileSync(join(cwd, 'berth.yaml'), dies + needs);
+    const client = await overStdio(daemon, '2026-07-28', cwd);
+    const { services } = await call(client, 'stack_up');
+    expect(services.map(({ name, error }: { name: string; error: string | null }) => [name, error])).toEqual([
+      ['shop--dies', expect.stringMatching(/^ended within .* of its start \(exit 3\)$/)],
+      ['shop--idle', 'not started: it needs late'],
+      ['shop--late', 'shop--late ended with exit code 4'],
+      ['shop--web', null],
+    ]);
+    const missing = join(cwd, 'missing');
+    expect(await failure(client, 'stack_up', { folder: missing })).toContain(`there is no folder ${missing}`);
   });
 
   it('also speaks the previous version', async () => {

@@ -1,8 +1,9 @@
 // berth mcp
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { BerthError } from '../../client/errors.ts';
-import type { Workplace } from '../../mcp/tool.ts';
+import type { BroughtUp, Workplace } from '../../mcp/tool.ts';
 import { shellEnvironment } from '../../protocol/base_environment.ts';
 import { berthScript, ensureDaemon } from '../kit/background_daemon.ts';
 import { defineCommand } from '../kit/command.ts';
@@ -13,12 +14,13 @@ import { stderr } from '../kit/standard_streams.ts';
 /** The last lines that a failed command printed on stderr. */
 const lastLines = (output: string): string => output.trim().split('\n').slice(-8).join('\n');
 
-/** Runs `berth up` in `folder`, and resolves with the names of the services. */
+/** Runs `berth up` in `folder`. Fails invalid_spec without that folder, start_failed if nothing comes up. */
 async function bringUp(
   { globalOptions: { url, stateDir, config } }: CommandContext,
   folder: string,
   signal: AbortSignal,
-): Promise<string[]> {
+): Promise<BroughtUp> {
+  if (!existsSync(folder)) throw new BerthError('invalid_spec', `there is no folder ${folder}`);
   const flags = { '--url': url, '--state-dir': stateDir, '--config': config };
   const given = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [flag, value]));
   const child = spawn(process.execPath, [berthScript(), 'up', '--json', ...given], {
@@ -32,7 +34,7 @@ async function bringUp(
   });
   const [rows, messages] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
   const names = namesIn(rows);
-  if (names.length > 0) return names;
+  if (names.length > 0) return { names, errors: errorsIn(messages) };
   throw new BerthError('start_failed', `berth up in ${folder}: ${lastLines(messages)}`, {
     hint: 'Fix what the message names, then call it again.',
   });
@@ -46,6 +48,19 @@ function namesIn(rows: string): string[] {
   } catch {
     return [];
   }
+}
+
+/** The failures printed by `berth up --json`, each on a line of its own among other messages. */
+function errorsIn(messages: string): Map<string, string> {
+  const found = messages.split('\n').flatMap((line) => {
+    try {
+      const { name, message }: { name?: unknown; message?: unknown } = JSON.parse(line);
+      return typeof name === 'string' && typeof message === 'string' ? [[name, message] as const] : [];
+    } catch {
+      return [];
+    }
+  });
+  return new Map(found);
 }
 
 export const mcpCommand = defineCommand({

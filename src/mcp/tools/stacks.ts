@@ -41,22 +41,28 @@ async function membersOf({ client, signal }: ToolCall, stack: string): Promise<S
   return Promise.all(members.map(({ name }) => client.service(name, { signal })));
 }
 
-type Outcomes = Awaited<ReturnType<typeof runInDependencyOrder>>;
-
-function errorOf(outcomes: Outcomes, name: string): string | null {
-  const outcome = outcomes.get(name);
-  if (outcome && 'skipped' in outcome) return `not started: it needs ${outcome.skipped}`;
-  if (!outcome || !('failed' in outcome)) return null;
-  return outcome.failed instanceof Error ? outcome.failed.message : String(outcome.failed);
+/** The failures among outcomes, by service. */
+function errorsOf(outcomes: Awaited<ReturnType<typeof runInDependencyOrder>>): Map<string, string> {
+  const errors = new Map<string, string>();
+  for (const [name, outcome] of outcomes) {
+    if ('skipped' in outcome) errors.set(name, `not started: it needs ${outcome.skipped}`);
+    if ('failed' in outcome)
+      errors.set(name, outcome.failed instanceof Error ? outcome.failed.message : String(outcome.failed));
+  }
+  return errors;
 }
 
-/** The state of the services of a stack, after `outcomes`. */
-async function stateOf(call: ToolCall, stack: string, outcomes: Outcomes): Promise<StackAnswer> {
+/** The state of the services of a stack, with the `errors` of some. */
+async function stateOf(
+  call: ToolCall,
+  stack: string,
+  errors: ReadonlyMap<string, string>,
+): Promise<StackAnswer> {
   const services = (await membersOf(call, stack)).map(({ name, status, url }) => ({
     name,
     status,
     url,
-    error: errorOf(outcomes, name),
+    error: errors.get(name) ?? null,
   }));
   return { stack, services };
 }
@@ -70,18 +76,18 @@ async function startOne(client: Client, name: string, timeout: number | undefine
   }
 }
 
-/** Brings up the project of a folder as `berth up` does, and returns the name of its stack. */
-async function bringUp(call: ToolCall, given: string | undefined): Promise<string> {
+/** Brings up the project of a folder as `berth up` does. */
+async function bringUp(call: ToolCall, given: string | undefined): Promise<StackAnswer> {
   const { client, signal, bringUp: up } = call;
   const folder = given ?? call.folder;
   if (up === null || folder === null)
     throw new BerthError('invalid_spec', 'stack is missing', {
       hint: 'Pass a stack that `list` shows, or run `berth up` in the folder of the project once.',
     });
-  const names = await up(folder, signal);
+  const { names, errors } = await up(folder, signal);
   const services = await client.services({ signal });
   const stack = services.find(({ name }) => names.includes(name))?.stack;
-  if (stack) return stack;
+  if (stack) return stateOf(call, stack, errors);
   throw new BerthError('unknown_stack', `${folder} has no services`, {
     hint: 'Write a berth.yaml with `berth init`, or use `register`.',
   });
@@ -110,12 +116,12 @@ const stackUp = defineTool({
   }),
   output: StackState,
   run: async (call, { stack, folder, timeout }) => {
-    if (stack === undefined) return stateOf(call, await bringUp(call, folder), new Map());
+    if (stack === undefined) return bringUp(call, folder);
     const { client, signal } = call;
     const outcomes = await runInDependencyOrder(await membersOf(call, stack), ({ name }) =>
       startOne(client, name, timeout, signal),
     );
-    return stateOf(call, stack, outcomes);
+    return stateOf(call, stack, errorsOf(outcomes));
   },
   text: stateText,
   progress,
@@ -136,7 +142,7 @@ const stackDown = defineTool({
       reverseDependencies(await membersOf(call, stack)),
       async ({ name }) => void (await client.stop(name, { signal })),
     );
-    return stateOf(call, stack, outcomes);
+    return stateOf(call, stack, errorsOf(outcomes));
   },
   text: stateText,
   progress,
