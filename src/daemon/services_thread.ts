@@ -125,7 +125,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const history = new UsageHistory(paths.logs);
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map(), history });
   const leased = { service: data.servicePorts, agent: data.agentPorts };
-  await node.start('registry', registryActor, { store, ports: leased, bootedAt: data.bootedAt });
+  await node.start('registry', registryActor, { store, ports: leased, bootedAt: data.bootedAt, report });
   await node.start('schedules', schedulesActor, { store });
   await node.start('groups', groupsActor, { store: plain, bootedAt: data.bootedAt });
   await node.start('stacks', stacksActor, { store: plain });

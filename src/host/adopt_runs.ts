@@ -10,8 +10,8 @@ import {
   processRow,
   processTable,
 } from '../adapters/process/process_table.ts';
-import { runMarkInEnviron, variableInEnviron } from '../adapters/process/process_tree.ts';
-import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
+import { ownEnvironReader, runMarkInEnviron, variableInEnviron } from '../adapters/process/process_tree.ts';
+import type { LedgerRow, RunOrigin } from '../adapters/storage/ledger_file.ts';
 import { hasCommand, isNotified } from '../protocol/checks.ts';
 import { SERVICE_NAME_PATTERN } from '../protocol/names.ts';
 import type { Clock } from '../runtime/actor.ts';
@@ -32,7 +32,7 @@ export interface AdoptRunsConfig {
   logWriters: LogWriters;
   stops: TreeStops;
   runs: HostRuns;
-  boot: string;
+  origin: Required<RunOrigin>;
   fifos: Fifos;
   libc: Libc | null;
   commands: RunCommands;
@@ -45,11 +45,30 @@ const ALIVE_CHECK_MS = 1_000;
 /** The grace period for processes whose terminal hung up with the host. */
 const HANGUP_MS = 1_000;
 
-/** The processes for which `fits` holds, by the run they are marked with. */
-function processesByRun(fits: (row: ProcessRow) => boolean): Map<string, ProcessRow> {
+/**
+ * Ends the rows of runs that were started in another state directory, of which this one is a copy. Their
+ * processes are neither watched nor signalled: without pid and cgroup, nothing reaches them.
+ */
+function endForeignRows({ clock, ledger, origin }: AdoptRunsConfig): void {
+  for (const row of ledger.rows.values()) {
+    if (row.stateId === undefined || row.stateId === origin.stateId) continue;
+    const { cgroup: _, ...rest } = row;
+    const { run, service } = row;
+    const cause = row.boot === origin.boot ? 'foreign' : 'reboot';
+    const end = row.end ?? { service, run, ...UNKNOWN_OUTCOME, cause, at: clock.now() };
+    ledger.put({ ...rest, pid: 0, startTicks: 0, end });
+  }
+}
+
+/** The processes of this state directory for which `fits` holds, by the run they are marked with. */
+function processesByRun(
+  { origin }: AdoptRunsConfig,
+  fits: (row: ProcessRow) => boolean,
+): Map<string, ProcessRow> {
+  const ownEnvironOf = ownEnvironReader(origin.stateId);
   const found = new Map<string, ProcessRow>();
   for (const row of processTable().values()) {
-    const environ = fits(row) ? environOf(row.pid) : undefined;
+    const environ = fits(row) ? ownEnvironOf(row.pid) : undefined;
     const id = environ && runMarkInEnviron(environ);
     if (id) found.set(id, row);
   }
@@ -57,18 +76,21 @@ function processesByRun(fits: (row: ProcessRow) => boolean): Map<string, Process
 }
 
 /** The session leaders, by the run they are marked with. Every run begins as one. */
-const leadersByRun = (): Map<string, ProcessRow> => processesByRun((row) => row.session === row.pid);
+const leadersByRun = (config: AdoptRunsConfig): Map<string, ProcessRow> =>
+  processesByRun(config, (row) => row.session === row.pid);
 
 /**
  * Finds the processes of rows without a pid, left by a host that was killed right after the start. A row of
  * which only later processes are left has ended: they are stopped before the next start of its service. Drops
  * rows without any process.
  */
-function identifyUnknownPids({ clock, ledger, logWriters }: AdoptRunsConfig): void {
+function identifyUnknownPids(config: AdoptRunsConfig): void {
+  const { clock, ledger, logWriters } = config;
   const unidentified = [...ledger.rows.values()].filter((row) => row.pid === 0 && !row.end);
   if (unidentified.length === 0) return;
-  const leaders = leadersByRun();
-  const orphans = unidentified.every(({ run }) => leaders.has(run)) ? leaders : processesByRun(isRunning);
+  const leaders = leadersByRun(config);
+  const isComplete = unidentified.every(({ run }) => leaders.has(run));
+  const orphans = isComplete ? leaders : processesByRun(config, isRunning);
   for (const row of unidentified) {
     const { service, run } = row;
     const process = leaders.get(run);
@@ -94,10 +116,11 @@ function runsWithFifos({ folder }: Fifos): Set<string> {
  * Adds rows for the runs that a damaged ledger has lost: their FIFOs are in this state directory, and their
  * processes carry their marks. What the daemon had noted about them is unknown.
  */
-function recoverLostRows({ boot, clock, fifos, ledger }: AdoptRunsConfig): void {
+function recoverLostRows(config: AdoptRunsConfig): void {
+  const { clock, fifos, ledger, origin } = config;
   const lost = [...runsWithFifos(fifos)].filter((run) => !ledger.rows.has(run));
   if (lost.length === 0) return;
-  const leaders = leadersByRun();
+  const leaders = leadersByRun(config);
   for (const run of lost) {
     const { pid, startTicks } = leaders.get(run) ?? {};
     const environ = pid === undefined ? undefined : environOf(pid);
@@ -106,7 +129,7 @@ function recoverLostRows({ boot, clock, fifos, ledger }: AdoptRunsConfig): void 
     if (!service || !SERVICE_NAME_PATTERN.test(service)) continue;
     const port = Number(variableInEnviron(environ, 'PORT='));
     const memo = { revision: 0, port, ready: null, passed: true, deadline: null, restarts: 0 };
-    const process = { pid, startTicks, startedAt: clock.now(), boot, pty: false };
+    const process = { pid, startTicks, startedAt: clock.now(), ...origin, pty: false };
     ledger.put({ ...process, service, run, port, memo, stop: null, end: null });
   }
 }
@@ -176,7 +199,8 @@ function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void
 
 /** Adopts the runs in the ledger. Output is read exactly once, and no process is ended unnecessarily. */
 export function adoptRuns(config: AdoptRunsConfig): void {
-  const { ledger, logWriters, runs, boot, fifos, groups } = config;
+  const { ledger, logWriters, runs, origin, fifos, groups } = config;
+  endForeignRows(config);
   identifyUnknownPids(config);
   recoverLostRows(config);
   const rows = [...ledger.rows.values()];
@@ -192,7 +216,7 @@ export function adoptRuns(config: AdoptRunsConfig): void {
       logWriters.closeFiles(row.service);
       continue;
     }
-    if (row.boot !== boot) {
+    if (row.boot !== origin.boot) {
       runs.end(run, { ...UNKNOWN_OUTCOME, cause: 'reboot' });
       fifos.remove(row.run);
       continue;

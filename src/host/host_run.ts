@@ -70,7 +70,7 @@ export const isSignalName = (name: string): name is NodeJS.Signals => Object.has
 
 /** A run as the daemon sees it. */
 export function runRowOf({ row }: HostRun): LedgerRun {
-  const { boot: _boot, stop, ...shown } = row;
+  const { boot: _boot, stateId: _stateId, stop, ...shown } = row;
   return { ...shown, stopping: stop !== null };
 }
 

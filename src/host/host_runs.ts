@@ -2,9 +2,9 @@
 // before its start is answered, and an end before it is reported.
 import type { Libc } from '../adapters/process/libc.ts';
 import { isRunning, processRow, processTable } from '../adapters/process/process_table.ts';
-import type { RunRoot } from '../adapters/process/process_tree.ts';
+import { type RunRoot, STATE_ID_VARIABLE } from '../adapters/process/process_tree.ts';
 import type { ReservedDescriptor } from '../adapters/process/reserved_descriptor.ts';
-import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
+import type { LedgerRow, RunOrigin } from '../adapters/storage/ledger_file.ts';
 import { fail } from '../protocol/errors.ts';
 import type {
   ExecReport,
@@ -63,7 +63,7 @@ export interface HostRunsConfig {
   groups: RunGroups;
   notices: NoticeSockets;
   watch: TerminalWatch;
-  boot: string;
+  origin: Required<RunOrigin>;
   fifos: Fifos;
   /** null if it does not load, and terminals are refused then. */
   libc: Libc | null;
@@ -155,7 +155,7 @@ export class HostRuns {
   }
 
   private async begin(request: SpawnRequest): Promise<SpawnReply> {
-    const { clock, groups, ledger, boot, notices } = this.config;
+    const { clock, groups, ledger, origin, notices } = this.config;
     const { service: name, run, port, memo, pty, limits } = request;
     checkName(name);
     checkName(run);
@@ -166,7 +166,7 @@ export class HostRuns {
       run,
       port,
       memo,
-      boot,
+      ...origin,
       pid: 0,
       startTicks: 0,
       startedAt: clock.now(),
@@ -183,7 +183,7 @@ export class HostRuns {
       throw diskFull(name);
     }
     try {
-      return await this.launch({ ...this.withNotices(request), cgroup }, intent);
+      return await this.launch({ ...this.withOwnVariables(request), cgroup }, intent);
     } catch (error) {
       ledger.drop(run);
       notices.close(run);
@@ -192,14 +192,14 @@ export class HostRuns {
     }
   }
 
-  /** The request with its notification socket, if it asks for one. Throws with the reason. */
-  private withNotices(request: SpawnRequest): SpawnRequest {
+  /** The request with the host's variables; opens its notification socket if it asks for one. Throws. */
+  private withOwnVariables(request: SpawnRequest): SpawnRequest {
     const { env, notify, run } = request;
-    if (!notify) return request;
-    const path = this.config.notices.open(run, false);
-    const { watchdogMs } = notify;
-    const added: [string, string][] = [['NOTIFY_SOCKET', path]];
-    if (watchdogMs !== null) added.push(['WATCHDOG_USEC', String(watchdogMs * 1_000)]);
+    const { notices, origin } = this.config;
+    const added: [string, string][] = [[STATE_ID_VARIABLE, origin.stateId]];
+    if (notify) added.push(['NOTIFY_SOCKET', notices.open(run, false)]);
+    if (notify && notify.watchdogMs !== null)
+      added.push(['WATCHDOG_USEC', String(notify.watchdogMs * 1_000)]);
     const names = new Set(added.map(([name]) => name));
     return { ...request, env: [...env.filter(([name]) => !names.has(name)), ...added] };
   }

@@ -7,8 +7,8 @@ import { lookUpPids } from '../adapters/answering_path.ts';
 import { isListening } from '../adapters/host/host_socket.ts';
 import { boundOwnLog } from '../adapters/own_log.ts';
 import { type Libc, loadLibc } from '../adapters/process/libc.ts';
-import { bootId } from '../adapters/process/process_table.ts';
-import { ProcessTree } from '../adapters/process/process_tree.ts';
+import { bootId, processTable } from '../adapters/process/process_table.ts';
+import { ownEnvironReader, ProcessTree } from '../adapters/process/process_tree.ts';
 import { type ReservedDescriptor, reserveDescriptor } from '../adapters/process/reserved_descriptor.ts';
 import { giveMemoryBackAtRest } from '../adapters/process/resting_memory.ts';
 import { ledgerFile } from '../adapters/storage/ledger_file.ts';
@@ -19,7 +19,7 @@ import type { Clock, Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { createNode } from '../runtime/node.ts';
 import { POOL_SIZES } from '../settings/pool_sizes.ts';
-import { statePaths } from '../settings/state_paths.ts';
+import { stateDirId, statePaths } from '../settings/state_paths.ts';
 import { adoptRuns } from './adopt_runs.ts';
 import { DaemonGate } from './daemon_gate.ts';
 import { Fifos } from './fifo.ts';
@@ -135,7 +135,7 @@ function terminalLoader(clock: Clock): () => Promise<SpawnTerminal> {
 /** Creates the parts and adopts the runs of an earlier host. */
 function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: HostPartsConfig): HostParts {
   const { clock } = node;
-  const boot = bootId();
+  const origin = { boot: bootId(), stateId: stateDirId(stateDir) };
   const paths = statePaths(stateDir);
   const fifos = new Fifos(paths.runs, libc);
   const service = (name: string) => node.ref(serviceAddress(name));
@@ -143,7 +143,7 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
   const logWriters = createLogWriters(paths.logs, paths.logEnds, clock.now, (name, end) =>
     service(name).tell('grew', { end }),
   );
-  const tree = new ProcessTree();
+  const tree = new ProcessTree(processTable, ownEnvironReader(origin.stateId));
   const stops = new TreeStops({
     clock,
     tree,
@@ -155,6 +155,7 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
   const commands = new RunCommands(clock, stops);
   const groups = new RunGroups({
     clock,
+    stateId: origin.stateId,
     ownPids: () => {
       const { members } = reservedDescriptor.lend(() => tree.scan(runs.roots(), new Set()));
       const pids = [...members.values()].flatMap((rows) => rows.map(({ pid }) => pid));
@@ -175,7 +176,7 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
       () => new Set([...runs.childPids(), ...lookUpPids()]),
       () => stops.checkSoon(),
     );
-  const shared = { clock, ledger, logWriters, stops, boot, fifos, libc, commands, groups, notices, watch };
+  const shared = { clock, ledger, logWriters, stops, origin, fifos, libc, commands, groups, notices, watch };
   const runs: HostRuns = new HostRuns({
     ...shared,
     startProgram,

@@ -5,7 +5,7 @@ import {
   type CgroupPlace,
   cgroupFolder,
   cgroupPlace,
-  groupedRuns,
+  groupNames,
   killGroup,
   makeGroup,
   missingControllers,
@@ -22,6 +22,8 @@ const REMOVE_RETRY_MS = 5;
 
 export interface RunGroupsConfig {
   clock: Clock;
+  /** The id of the state directory, because a copy of it knows the same runs. */
+  stateId: string;
   /** The processes of Berth and of its runs. */
   ownPids: () => ReadonlySet<number>;
   log: (text: string) => void;
@@ -40,7 +42,7 @@ export class RunGroups {
   make(run: string, limits: RunLimits): string | null {
     const place = this.find();
     if (!place || missingControllers(place, limits).length > 0) return null;
-    const folder = runGroup(place, run);
+    const folder = runGroup(place, this.nameOf(run));
     try {
       prepare(place, this.config.ownPids());
       makeGroup(folder, limits);
@@ -60,7 +62,7 @@ export class RunGroups {
   /** The cgroup of a run that is no longer in the ledger; undefined if none. */
   folderOf(run: string): string | undefined {
     if (!this.place) return undefined;
-    const folder = runGroup(this.place, run);
+    const folder = runGroup(this.place, this.nameOf(run));
     return existsSync(folder) ? folder : undefined;
   }
 
@@ -80,11 +82,17 @@ export class RunGroups {
     }
   }
 
-  /** Removes empty cgroups of runs other than `runs`. */
+  /** Removes empty cgroups of this state directory's runs other than `runs`. */
   sweep(runs: ReadonlySet<string>): void {
     const place = this.find();
     if (!place) return;
-    for (const run of groupedRuns(place)) if (!runs.has(run)) removeGroup(runGroup(place, run));
+    const kept = new Set([...runs].map((run) => this.nameOf(run)));
+    const own = groupNames(place).filter((name) => name.startsWith(this.nameOf('')));
+    for (const name of own) if (!kept.has(name)) removeGroup(runGroup(place, name));
+  }
+
+  private nameOf(run: string): string {
+    return `${this.config.stateId}.${run}`;
   }
 
   private find(): CgroupPlace | null {

@@ -290,8 +290,8 @@ export interface RunEnd {
   signal: string | null;
   /** It ended while no host was watching, so its exit code is unknown. */
   exitUnknown: boolean;
-  /** `reboot`: it belonged to an earlier boot of the machine. `memory`: the system ended it at its limit. */
-  cause: 'exit' | 'reboot' | 'memory';
+  /** Of an earlier boot (`reboot`) or another state directory (`foreign`), or ended at its `memory` limit. */
+  cause: 'exit' | 'reboot' | 'foreign' | 'memory';
   at: number;
 }
 

@@ -21,7 +21,7 @@ import {
 import { isAbsolute, resolve } from 'node:path';
 import { SettingsError, xdgDir } from './config.ts';
 import { openRegularFile } from './state_files.ts';
-import { statePaths } from './state_paths.ts';
+import { stateDirId, statePaths } from './state_paths.ts';
 import { untrustedPart } from './trusted_path.ts';
 
 const { O_CREAT, O_EXCL, O_WRONLY } = constants;
@@ -172,19 +172,22 @@ export interface AddressRecord {
   port: number;
   gatewayPort: number | null;
   version: string;
+  /** The id of the daemon's state directory (`stateDirId`); absent in files of earlier versions. */
+  stateId?: string;
 }
 
 /**
  * Writes `<state>/daemon.json` by rename, so that a reader never sees a partial file. Throws the system's
  * error.
  */
-export function writeAddressFile(stateDir: string, content: AddressRecord): void {
+export function writeAddressFile(stateDir: string, content: Omit<AddressRecord, 'stateId'>): void {
   const path = statePaths(stateDir).addressFile;
   // Whatever was left or linked there must not be written into.
   rmSync(`${path}.new`, { force: true });
   const fd = openRegularFile(`${path}.new`, O_WRONLY | O_CREAT | O_EXCL, 0o600);
   try {
-    writeFileSync(fd, `${JSON.stringify(content)}\n`);
+    const record: AddressRecord = { ...content, stateId: stateDirId(stateDir) };
+    writeFileSync(fd, `${JSON.stringify(record)}\n`);
   } finally {
     closeSync(fd);
   }

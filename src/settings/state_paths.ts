@@ -1,5 +1,6 @@
 // The layout of the state directory: docs/reference.md "State directory". A separate file, because the
 // process host needs nothing else from the settings.
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The paths in a state directory. */
@@ -54,6 +55,15 @@ export interface StatePaths {
 
 /** The second link to the ledger of the host with the folder `host`. It remains when that is removed. */
 export const ledgerLinkOf = (host: string): string => `${host}.ledger`;
+
+/**
+ * The id of a state directory, from its device and inode: a renamed directory keeps its id, a copy gets
+ * another. Throws if it is missing. docs/reference.md "Copies of the state directory".
+ */
+export function stateDirId(stateDir: string): string {
+  const { dev, ino } = statSync(stateDir, { bigint: true });
+  return `${dev}-${ino}`;
+}
 
 /** The paths in the state directory at `stateDir`. */
 export const statePaths = (stateDir: string): StatePaths => ({

@@ -131,7 +131,12 @@ async function daemon(stateDir: string): Promise<Daemon> {
   node.family('service:', serviceActor, () => config);
   await node.start('groups', groupsActor, { store, bootedAt: 0 });
   const ranges = { service: [21_000, 21_100], agent: [21_101, 21_200] } as const;
-  const records = await node.start('registry', registryActor, { store, ports: ranges, bootedAt: 0 });
+  const records = await node.start('registry', registryActor, {
+    store,
+    ports: ranges,
+    bootedAt: 0,
+    report: () => {},
+  });
   await records.ask('boot', { autostart: true });
   node.onPeerLost((peer) => {
     if (peer !== 'host' || isOver) return;

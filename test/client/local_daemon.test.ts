@@ -1,5 +1,5 @@
 // Finding this user's daemon: by its file, never by a guess, and never another process that now has its pid.
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -7,6 +7,7 @@ import { WebSocketServer } from 'ws';
 import { runningDaemon } from '../../src/adapters/process/running_daemon.ts';
 import type { Client } from '../../src/client/create_client.ts';
 import { connectLocal, findLocalDaemon } from '../../src/client/local_daemon.ts';
+import { stateDirId } from '../../src/settings/state_paths.ts';
 import { json, leastAnswer, serve } from '../kit/recording_server.ts';
 import { bearerOf } from '../kit/server_proof.ts';
 
@@ -34,6 +35,19 @@ describe('the local daemon', () => {
     expect(runningDaemon(state)).toBeUndefined();
     file({ ...here, pid: 2 ** 22 + 1 });
     expect(runningDaemon(state)).toBeUndefined();
+  });
+
+  it('is not the daemon of a directory of which this one is a copy', () => {
+    const own = { ...here, stateId: stateDirId(state) };
+    file(own);
+    expect(runningDaemon(state)).toEqual(own);
+    const copy = `${state}.copy`;
+    cpSync(state, copy, { recursive: true });
+    try {
+      expect(runningDaemon(copy)).toBeUndefined();
+    } finally {
+      rmSync(copy, { recursive: true });
+    }
   });
 
   it('is not found if the file is missing or invalid', () => {

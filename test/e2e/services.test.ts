@@ -280,6 +280,7 @@ describe('one service', () => {
     expect([...env.keys()].filter((key) => /^(npm_|BERTH_)/.test(key)).sort()).toEqual([
       'BERTH_RUN',
       'BERTH_SERVICE',
+      'BERTH_STATE_ID',
     ]);
   });
 });

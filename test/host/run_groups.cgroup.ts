@@ -33,6 +33,7 @@ function start(cmd: string, limits: RunLimits) {
   const said: string[] = [];
   const groups = new RunGroups({
     clock: systemClock,
+    stateId: '1-2',
     ownPids: () => new Set([process.pid]),
     log: (text) => said.push(text),
   });

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { stateDirId } from '../../src/settings/state_paths.ts';
 import { connectDaemon, eventually, hasOnlyItsOwn, newState, useHost } from '../kit/process_host.ts';
 
 useHost();
@@ -28,11 +29,12 @@ test('a process has its own session and group, environment, directory and umask'
   expect(started.rssMB).toBeGreaterThanOrEqual(1);
   await eventually(() => readFileSync(`/proc/${started.pid}/comm`, 'latin1') === 'sleep\n');
   await hasOnlyItsOwn(started.pid);
-  expect(await eventually(() => (daemon.tail('web').length >= 8 ? daemon.tail('web') : null))).toEqual([
+  expect(await eventually(() => (daemon.tail('web').length >= 9 ? daemon.tail('web') : null))).toEqual([
     '/tmp',
     '0027',
     `BERTH_RUN=${started.run}`,
     'BERTH_SERVICE=web',
+    `BERTH_STATE_ID=${stateDirId(daemon.stateDir)}`,
     `BERTH_TEST=${daemon.stateDir}`,
     'FOO=bär',
     `PATH=${process.env['PATH']}`,

@@ -110,6 +110,7 @@ export async function setting({
     // A range where nothing listens: other programs may use the usual ports of a test machine.
     ports: { service: [200, 299], agent: [300, 400] },
     bootedAt: 0,
+    report: () => {},
   });
   return {
     world: w,

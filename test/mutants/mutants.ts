@@ -41,6 +41,7 @@ const LEDGER = [
   'test/host/disk_full.test.ts',
   'test/host/survival.test.ts',
 ];
+const COPIES = ['test/e2e/state_copy.test.ts'];
 const DEAD_FOLDERS = ['test/host/dead_file_system.test.ts'];
 const SERVICE = ['test/actors/service', 'test/actors/registry'];
 const TETHERS = ['tethers', 'clients_and_pods', 'pod_watch', 'unready_pods'].map(
@@ -163,9 +164,25 @@ export const MUTANTS: readonly Mutant[] = [
       'asked-is-whole',
       'what a run has left behind is forgotten when its stop was asked for but never done',
       'src/actors/service/restart_policy.ts',
-      'if (whole || isReboot)',
-      'if (stopped || isReboot)',
+      'if (whole || isGone)',
+      'if (stopped || isGone)',
       ['test/actors/service/adopt.test.ts'],
+    ],
+    [
+      'foreign-runs',
+      'a daemon on a copy of a state directory takes over the processes of the original',
+      'src/host/adopt_runs.ts',
+      'row.stateId === undefined || row.stateId === origin.stateId',
+      "row.stateId === undefined || row.stateId !== ''",
+      COPIES,
+    ],
+    [
+      'foreign-marks',
+      'the marks of processes that belong to another state directory count',
+      'src/adapters/process/process_tree.ts',
+      'return id && id !== stateId ? undefined : environ;',
+      "return id && stateId === '' ? undefined : environ;",
+      COPIES,
     ],
     [
       'two-empty-scans',
@@ -277,7 +294,7 @@ export const MUTANTS: readonly Mutant[] = [
       'reboot-restart',
       'a restart follows a reboot',
       'src/actors/service/restart_policy.ts',
-      'const next = isReboot || !isFollowed ? null',
+      'const next = isGone || !isFollowed ? null',
       'const next = !isFollowed ? null',
       SERVICE,
     ],

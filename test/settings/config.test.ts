@@ -20,6 +20,7 @@ import {
   stateDirPath,
   writeAddressFile,
 } from '../../src/settings/state_dir.ts';
+import { stateDirId } from '../../src/settings/state_paths.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -210,6 +211,7 @@ describe('the state directory', () => {
       port: 3,
       gatewayPort: null,
       version: 'v',
+      stateId: stateDirId(folder),
     });
     expect(statSync(join(folder, 'daemon.json')).mode & 0o777).toBe(0o600);
   });

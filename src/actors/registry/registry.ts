@@ -31,7 +31,7 @@ import {
 import { SERVICE, THREADS } from '../../settings/limits.ts';
 import { stopOrphanedRuns } from './orphaned_runs.ts';
 import { checkGroup, nextRecord, specRow } from './registration_rules.ts';
-import { adoptAll, autostartAll, hostRuns, idleStates } from './startup.ts';
+import { adoptAll, autostartAll, hostRuns, idleStates, reportForeignRuns } from './startup.ts';
 
 type LeaseRange = readonly [from: number, to: number];
 
@@ -41,6 +41,8 @@ export interface RegistryConfig {
   ports: { service: LeaseRange; agent: LeaseRange };
   /** Boot time of the machine, epoch milliseconds. */
   bootedAt: number;
+  /** Writes a line to the daemon's log. */
+  report: (line: string) => void;
 }
 
 /** The name of the `specHash` key in the store. */
@@ -81,6 +83,7 @@ class Registry {
   async boot({ autostart, nothingRuns = false }: MessageOf<RegistryProtocol, 'boot'>): Promise<null> {
     const host = this.context.ref('host');
     const runs = nothingRuns ? [] : await hostRuns(host);
+    reportForeignRuns(runs ?? [], this.config.report);
     // Not awaited: nothing depends on the end of a run without a service.
     const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
     this.inBackground(stopOrphanedRuns(host, lost));

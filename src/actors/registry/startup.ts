@@ -32,6 +32,19 @@ export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
 }
 
 /**
+ * Reports runs that the host did not take over, because they belong to the state directory of which this one
+ * is a copy: docs/reference.md "Copies of the state directory".
+ */
+export function reportForeignRuns(runs: readonly LedgerRun[], report: (line: string) => void): void {
+  const names = runs.flatMap(({ service, end }) => (end?.cause === 'foreign' ? [service] : []));
+  if (names.length === 0) return;
+  report(
+    'the state directory is a copy of another one. Processes that were started there are left alone, and ' +
+      `these services count as stopped: ${names.join(', ')}`,
+  );
+}
+
+/**
  * The states of services that have neither a process nor a pending restart and are not in `held`. Their
  * actors start on demand.
  */

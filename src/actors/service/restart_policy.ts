@@ -96,15 +96,15 @@ export function classifyEnd(
 ): { end: LastEnd; backoff: Backoff | null } {
   const { exitCode, signal, exitUnknown, at } = outcome;
   const cause = fault ?? (outcome.cause === 'memory' ? 'memory' : null);
-  const isReboot = outcome.cause === 'reboot';
-  const calm = cause === null && (stopped || isReboot || exitCode === 0);
+  const isGone = outcome.cause === 'reboot' || outcome.cause === 'foreign';
+  const calm = cause === null && (stopped || isGone || exitCode === 0);
   // A client is told that its start timed out. A policy restart that times out counts as a failure.
   const isFollowed = !stopped || cause !== null || (timedOut && run.byPolicy);
   const ran = { failed: timedOut || !calm, upMs: at - run.startedAt, attempt, times };
-  const next = isReboot || !isFollowed ? null : nextRestart(rule, ran, now);
+  const next = isGone || !isFollowed ? null : nextRestart(rule, ran, now);
   const backoff = next === 'exhausted' ? null : next;
   const { task } = run.metadata;
-  const isCompleted = task !== undefined && exitCode === 0 && calm && !stopped && !isReboot;
+  const isCompleted = task !== undefined && exitCode === 0 && calm && !stopped && !isGone;
   const calmStatus = isCompleted ? 'completed' : 'stopped';
   const end: LastEnd = {
     run: run.id,
@@ -114,8 +114,8 @@ export function classifyEnd(
     exitUnknown,
     at,
   };
-  if (whole || isReboot) end.whole = true;
-  if (!isReboot && !released && (!stopped || timedOut || cause !== null)) end.unasked = true;
+  if (whole || isGone) end.whole = true;
+  if (!isGone && !released && (!stopped || timedOut || cause !== null)) end.unasked = true;
   if (isCompleted) end.completed = { ms: Math.max(0, at - run.startedAt), content: task.content };
   if (task?.slot !== undefined) end.slot = task.slot;
   if (cause !== null) end.cause = cause;

@@ -9,7 +9,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { statePaths } from '../../settings/state_paths.ts';
+import { stateDirId, statePaths } from '../../settings/state_paths.ts';
 import { ledgerFile, readLedger } from '../storage/ledger_file.ts';
 import { isListening, socketExists } from './host_socket.ts';
 
@@ -26,10 +26,8 @@ const ADDRESS_BYTES = 107;
 type StartLock = 'acquired' | 'taken' | 'unsupported';
 
 /** The name of the socket that is the start lock of a state directory. */
-function startLockName(stateDir: string): string {
-  const { dev, ino } = statSync(stateDir, { bigint: true });
-  return `berth-${dev}-${ino}-`.padEnd(ADDRESS_BYTES, '-');
-}
+const startLockName = (stateDir: string): string =>
+  `berth-${stateDirId(stateDir)}-`.padEnd(ADDRESS_BYTES, '-');
 
 /** Takes the start lock until the process ends. */
 function acquireStartLock(name: string): Promise<StartLock> {

@@ -118,11 +118,12 @@ export function prepare(place: CgroupPlace, own: ReadonlySet<number>): void {
   writeFileSync(control, missing.map((name) => `+${name}`).join(' '));
 }
 
-/** The folder of a run's group. */
-export const runGroup = ({ folder }: CgroupPlace, run: string): string => join(folder, `${RUN_GROUP}${run}`);
+/** The folder of the run's group with that name. */
+export const runGroup = ({ folder }: CgroupPlace, name: string): string =>
+  join(folder, `${RUN_GROUP}${name}`);
 
-/** The runs that have a group in `place`. */
-export const groupedRuns = ({ folder }: CgroupPlace): string[] =>
+/** The names of the runs' groups in `place`. */
+export const groupNames = ({ folder }: CgroupPlace): string[] =>
   readdirSync(folder).flatMap((name) => (name.startsWith(RUN_GROUP) ? [name.slice(RUN_GROUP.length)] : []));
 
 /** Makes a group with `limits`. Throws with the reason. */

@@ -34,6 +34,24 @@ export interface TreeScan {
 const KTHREADD_PID = 2;
 const RUN_MARK = 'BERTH_RUN=';
 
+/**
+ * The variable with the id of the state directory in which a run was started. A copy of that directory has
+ * records of the same runs, whose processes are none of its own.
+ */
+export const STATE_ID_VARIABLE = 'BERTH_STATE_ID';
+
+/**
+ * Like `environOf`, for the host of the state directory `stateId`: undefined for the processes of another
+ * one.
+ */
+export const ownEnvironReader =
+  (stateId: string): typeof environOf =>
+  (pid) => {
+    const environ = environOf(pid);
+    const id = environ && variableInEnviron(environ, `${STATE_ID_VARIABLE}=`);
+    return id && id !== stateId ? undefined : environ;
+  };
+
 /** The run that an environment is marked with; null if none. */
 export const runMarkInEnviron = (environ: Buffer): string | null => variableInEnviron(environ, RUN_MARK);
 

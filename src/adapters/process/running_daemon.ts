@@ -2,7 +2,7 @@
 import { closeSync, constants, readFileSync } from 'node:fs';
 import type { AddressRecord } from '../../settings/state_dir.ts';
 import { openRegularFile } from '../../settings/state_files.ts';
-import { statePaths } from '../../settings/state_paths.ts';
+import { stateDirId, statePaths } from '../../settings/state_paths.ts';
 import { mayBeAlive } from './process_table.ts';
 
 function readAddressFile(path: string): AddressRecord {
@@ -14,11 +14,15 @@ function readAddressFile(path: string): AddressRecord {
   }
 }
 
-/** The content of `<state>/daemon.json`, if its daemon is alive; otherwise undefined. */
+/**
+ * The content of `<state>/daemon.json`, if its daemon is alive and is not that of a directory of which this
+ * one is a copy; otherwise undefined.
+ */
 export function runningDaemon(stateDir: string): AddressRecord | undefined {
   try {
     const file = readAddressFile(statePaths(stateDir).addressFile);
-    const { pid, port, startTime } = file;
+    const { pid, port, startTime, stateId } = file;
+    if (stateId !== undefined && stateId !== stateDirId(stateDir)) return undefined;
     // Pids are reused: the start time identifies the process that wrote the file.
     return Number.isInteger(pid) && Number.isInteger(port) && mayBeAlive(pid, startTime) ? file : undefined;
   } catch {

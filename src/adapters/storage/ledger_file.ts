@@ -7,9 +7,15 @@ import type { LedgerRun } from '../../protocol/host.ts';
 import { ledgerLinkOf } from '../../settings/state_paths.ts';
 import { type FieldTypes, hasFields } from './field_types.ts';
 
-export interface LedgerRow extends Omit<LedgerRun, 'stopping'> {
-  /** The boot id of the machine at the start of the run. */
+/** Where and when a run was started. */
+export interface RunOrigin {
+  /** The boot id of the machine. */
   boot: string;
+  /** The id of the state directory (`stateDirId`); absent in rows of earlier versions. */
+  stateId?: string;
+}
+
+export interface LedgerRow extends Omit<LedgerRun, 'stopping'>, RunOrigin {
   /**
    * The stop under way, or the one that ended the run; `at` is epoch milliseconds. `isCommand`: its command
    * runs, and no signal was sent yet. `isSent` false: none was sent, for another reason; absent: it was.

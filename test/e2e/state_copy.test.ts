@@ -1,0 +1,134 @@
+// docs/reference.md "Copies of the state directory", on real daemons and processes.
+import { execFileSync } from 'node:child_process';
+import { readFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { statePaths } from '../../src/settings/state_paths.ts';
+import {
+  type Daemon,
+  eventually,
+  hostPid,
+  isAlive,
+  newFolder,
+  startDaemon,
+  stopDaemon,
+} from '../kit/daemon.ts';
+
+/** Copies a state directory as a backup does, with its pipes and sockets. */
+function copyOf(stateDir: string): string {
+  const copy = join(newFolder(), 'copy');
+  execFileSync('cp', ['-a', stateDir, copy]);
+  return copy;
+}
+
+const register = async (daemon: Daemon, name: string, cmd: string, more: object = {}): Promise<void> => {
+  const { status } = await daemon.request('POST', '/v1/services', { name, port: null, cmd, ...more });
+  expect(status).toBe(201);
+};
+const start = async (daemon: Daemon, name: string): Promise<number> =>
+  (await daemon.request('POST', `/v1/services/${name}/start`)).body.pid;
+const get = async (daemon: Daemon, name: string) =>
+  (await daemon.request('GET', `/v1/services/${name}`)).body;
+
+/** Registers and starts `name`. Returns the pid. */
+const run = async (daemon: Daemon, name: string, cmd: string, more: object = {}): Promise<number> => {
+  await register(daemon, name, cmd, more);
+  return start(daemon, name);
+};
+
+const spinup = async (daemon: Daemon, name: string, cmd: string): Promise<number> => {
+  expect((await daemon.request('POST', '/v1/agents/spinup', { name, cmd })).status).toBe(201);
+  return (await get(daemon, name)).pid;
+};
+
+const SLEEP = 'exec sleep 600';
+
+it('a daemon on a copy takes over no process of the original, and ends none', async () => {
+  const original = await startDaemon();
+  const pids = {
+    web: await run(original, 'web', SLEEP),
+    // Its first process has ended when the copy is made, and has left another behind.
+    left: await run(original, 'left', 'setsid sleep 600 & echo $!'),
+    own: await run(original, 'own', SLEEP, { autostart: true }),
+    agent: await spinup(original, 'agent', SLEEP),
+  };
+  const leftover = await eventually(async () => {
+    const { body } = await original.request('GET', '/v1/services/left/logs');
+    return Number(body.lines[0]);
+  });
+  await eventually(async () => (await get(original, 'left')).status === 'stopped');
+
+  const copy = await startDaemon({ stateDir: copyOf(original.stateDir) });
+  const web = await get(copy, 'web');
+  expect(web).toMatchObject({ status: 'stopped', exitCode: null });
+  expect(web).not.toHaveProperty('pid');
+  const own = await eventually(async () => (await get(copy, 'own')).pid as number);
+  expect(own).not.toBe(pids.own);
+  const names = [/web/, /own/, /agent/];
+  const warnings = copy
+    .stderr()
+    .split('\n')
+    .filter((line) => line.includes('is a copy of another one'));
+  expect(warnings).toHaveLength(1);
+  for (const name of names) expect(warnings[0]).toMatch(name);
+
+  // What a start and a stop end first, and what a shutdown ends, are processes of the copy alone.
+  const again = await start(copy, 'web');
+  for (const name of ['left', 'web', 'agent']) {
+    await copy.request('POST', `/v1/services/${name}/start`);
+    expect((await copy.request('POST', `/v1/services/${name}/stop`)).status).toBe(200);
+  }
+  await stopDaemon(copy);
+  expect([again, own].filter(isAlive)).toEqual([]);
+
+  for (const pid of [pids.web, pids.own, pids.agent, leftover]) expect(isAlive(pid)).toBe(true);
+  for (const name of ['web', 'own', 'agent'] as const)
+    expect(await get(original, name)).toMatchObject({ status: 'running', pid: pids[name] });
+  process.kill(leftover, 'SIGKILL');
+});
+
+it('a copy without the ledger of the process host takes over nothing either', async () => {
+  const original = await startDaemon();
+  const pid = await run(original, 'web', SLEEP);
+  const stateDir = copyOf(original.stateDir);
+  rmSync(join(stateDir, 'host'), { recursive: true });
+  rmSync(join(stateDir, 'host.ledger'));
+  const copy = await startDaemon({ stateDir });
+  expect((await get(copy, 'web')).status).toBe('stopped');
+  await stopDaemon(copy);
+  expect(isAlive(pid)).toBe(true);
+  expect(await get(original, 'web')).toMatchObject({ status: 'running', pid });
+});
+
+it('a backup in place of the original starts the services with autostart', async () => {
+  const original = await startDaemon();
+  const { stateDir } = original;
+  const before = await run(original, 'web', SLEEP, { autostart: true });
+  const backup = copyOf(stateDir);
+  await stopDaemon(original);
+  rmSync(stateDir, { recursive: true });
+  execFileSync('cp', ['-a', backup, stateDir]);
+  const restored = await startDaemon({ stateDir });
+  const web = await eventually(async () => {
+    const now = await get(restored, 'web');
+    return now.status === 'running' && now;
+  });
+  expect(web.pid).not.toBe(before);
+});
+
+it('a renamed state directory keeps its running services', async () => {
+  const first = await startDaemon();
+  const pid = await run(first, 'web', SLEEP);
+  const host = hostPid(first.stateDir);
+  for (const ended of [first.pid, host]) process.kill(ended, 'SIGKILL');
+  await first.exited;
+  await eventually(() => !isAlive(host));
+  const stateDir = join(newFolder(), 'renamed');
+  renameSync(first.stateDir, stateDir);
+  const second = await startDaemon({ stateDir });
+  expect(await get(second, 'web')).toMatchObject({ status: 'running', pid });
+  expect(second.stderr()).not.toContain('is a copy');
+  expect(readFileSync(join(statePaths(stateDir).host, 'ledger'), 'utf8')).toContain(`"pid":${pid}`);
+  await stopDaemon(second);
+  expect(isAlive(pid)).toBe(false);
+});
