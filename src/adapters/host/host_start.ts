@@ -6,10 +6,11 @@
 // moment, only the one with the socket of this file (the start lock) may act on that. The other waits for the
 // host, which refuses it. Starting the host first is always correct, only slower. So a daemon that finds the
 // start lock held by another user does so at once.
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { stateDirId, statePaths } from '../../settings/state_paths.ts';
+import type { ProcessRow } from '../process/process_table.ts';
 import { ledgerFile, readLedger } from '../storage/ledger_file.ts';
 import { isListening, socketExists } from './host_socket.ts';
 
@@ -71,6 +72,17 @@ async function isHeldByOtherUser(name: string): Promise<boolean> {
   // The open files of another user's process are not visible.
   if (!holder) return true;
   return statSync(`/proc/${holder.pid}`, { throwIfNoEntry: false })?.uid !== process.getuid?.();
+}
+
+/**
+ * The process that holds the start lock of `stateDir`: a daemon or a cloud server. Undefined if none of this
+ * user does, or the system does not say.
+ */
+export async function startLockHolder(stateDir: string): Promise<ProcessRow | undefined> {
+  const inode = existsSync(stateDir) ? socketInode(startLockName(stateDir)) : undefined;
+  if (inode === undefined) return undefined;
+  const { socketHolder } = await import('../process/socket_holder.ts');
+  return socketHolder(inode);
 }
 
 const RETRY_MS = 5;

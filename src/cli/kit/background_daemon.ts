@@ -3,6 +3,8 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, realpathSync, renameSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
+import { startLockHolder } from '../../adapters/host/host_start.ts';
+import { mayBeAlive } from '../../adapters/process/process_table.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
 import type { LocalDaemon } from '../../client/local_daemon.ts';
@@ -140,12 +142,21 @@ export async function ensureDaemon(context: CommandContext): Promise<void> {
   );
 }
 
+type DaemonIdentity = Pick<AddressRecord, 'pid' | 'startTime'>;
+
+/** The daemon that holds the lock of the state directory; undefined without one. */
+async function lockingDaemon(stateDir: string): Promise<DaemonIdentity | undefined> {
+  const holder = await startLockHolder(stateDir);
+  return holder && { pid: holder.pid, startTime: holder.startTicks };
+}
+
 /** Stops the daemon of this state directory and resolves once it has ended; undefined if none runs. */
 export async function stopBackgroundDaemon(
   context: CommandContext,
   stateDir: string,
-): Promise<AddressRecord | undefined> {
-  const daemon = runningDaemon(stateDir);
+): Promise<DaemonIdentity | undefined> {
+  // Someone may have deleted daemon.json.
+  const daemon = runningDaemon(stateDir) ?? (await lockingDaemon(stateDir));
   if (!daemon) return undefined;
   // A suspended process acts on no signal before it continues.
   process.kill(daemon.pid, 'SIGCONT');
@@ -154,7 +165,7 @@ export async function stopBackgroundDaemon(
   progress.begin('the daemon', 'stopping its services and itself');
   try {
     for (const until = performance.now() + STOP_TIMEOUT_MS; performance.now() < until; await pause(POLL_MS)) {
-      if (runningDaemon(stateDir)?.pid !== daemon.pid) return daemon;
+      if (!mayBeAlive(daemon.pid, daemon.startTime)) return daemon;
     }
   } finally {
     progress.stop();
