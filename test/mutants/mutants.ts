@@ -527,6 +527,22 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/wake_order.test.ts'],
     ],
     [
+      'latest-first',
+      'a bulk change waits until all later ones are done',
+      'src/runtime/semaphore.ts',
+      'this.waiting.shift()',
+      'this.waiting.pop()',
+      ['test/actors/cloud/bulk_changes.test.ts'],
+    ],
+    [
+      'dependents-first',
+      'workloads that wait for their dependencies keep the rest of a bulk wake from being begun',
+      'src/actors/cloud/bulk_changes.ts',
+      "if (change.to === 'awake') numbered.sort(byDependency);",
+      '',
+      ['test/actors/cloud/wake_order.test.ts'],
+    ],
+    [
       'unlisted-savings',
       'the savings of a sleep are lost when its namespace is no longer listed',
       'src/actors/cloud/workload_table.ts',

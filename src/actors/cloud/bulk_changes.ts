@@ -3,7 +3,7 @@ import type { BulkChange, BulkResult, StoredWorkload } from '../../protocol/clou
 import { fail } from '../../protocol/errors.ts';
 import { selectorOfWorkloads } from '../../protocol/workload_selection.ts';
 import { tolerateFailure } from '../../runtime/actor.ts';
-import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
+import { Semaphore } from '../../runtime/semaphore.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { isSleptBy, isWokenBy } from './receipt_checks.ts';
 import type { InTurn } from './wake_order.ts';
@@ -26,14 +26,22 @@ const byPlace = (one: StoredWorkload, other: StoredWorkload): number =>
   compare(one.seen.name, other.seen.name) ||
   compare(one.seen.kind, other.seen.kind);
 
+/** A workload of a bulk change, with its place among the results. */
+type Numbered = readonly [index: number, row: StoredWorkload];
+
+const isDependent = ({ seen }: StoredWorkload): boolean => Boolean(seen.sleep?.after);
+
+/** Those without dependencies first, since the others may wait for a minute. */
+const byDependency = ([, one]: Numbered, [, other]: Numbered): number =>
+  Number(isDependent(one)) - Number(isDependent(other));
+
 export class BulkChanges {
   private readonly owner: BulkChangesOwner;
   /**
-   * Runs a few changes per cluster at a time, of all requests. The queue of calls to a cluster is short, and
+   * By cluster; run a few changes at a time, of all requests: the queue of calls to a cluster is short, and
    * must leave room for other callers.
    */
-  private readonly lanes = new KeyedMutex();
-  private count = 0;
+  private readonly lanes = new Map<string, Semaphore>();
   private isEnded = false;
 
   constructor(owner: BulkChangesOwner) {
@@ -82,17 +90,22 @@ export class BulkChanges {
     this.isEnded = true;
   }
 
-  /** Begins some workloads per cluster at a time, so that one that waits for others delays no other. */
+  /**
+   * Begins some workloads per cluster at a time, so that one that waits for its dependencies delays no other.
+   * Not all at once: the time that a wake waits counts from its beginning.
+   */
   private async changeAll(rows: readonly StoredWorkload[], change: BulkChange): Promise<BulkResult[]> {
     const results: BulkResult[] = [];
-    const changeRest = async (rest: Iterator<[number, StoredWorkload]>): Promise<void> => {
+    const changeRest = async (rest: Iterator<Numbered>): Promise<void> => {
       for (let next = rest.next(); !next.done; next = rest.next()) {
         const [index, row] = next.value;
         results[index] = await this.changeOne(row, change);
       }
     };
-    const ofClusters = new Map<string, [number, StoredWorkload][]>();
-    for (const [index, row] of rows.entries()) {
+    const numbered = [...rows.entries()];
+    if (change.to === 'awake') numbered.sort(byDependency);
+    const ofClusters = new Map<string, Numbered[]>();
+    for (const [index, row] of numbered) {
       const ofCluster = ofClusters.get(row.clusterId) ?? [];
       ofClusters.set(row.clusterId, ofCluster);
       ofCluster.push([index, row]);
@@ -132,8 +145,9 @@ export class BulkChanges {
   }
 
   private inLane<R>(clusterId: string, work: () => Promise<R>): Promise<R> {
-    this.count += 1;
-    return this.lanes.runExclusive(`${clusterId}/${this.count % CLOUD.bulkLanes}`, () => {
+    const lanes = this.lanes.get(clusterId) ?? new Semaphore(CLOUD.bulkLanes);
+    this.lanes.set(clusterId, lanes);
+    return lanes.run(() => {
       if (this.isEnded) throw fail('daemon_busy', 'the server has ended');
       return work();
     });

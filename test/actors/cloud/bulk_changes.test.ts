@@ -219,6 +219,52 @@ it('a bulk change during which the server shuts down begins no more changes, and
   expect(patched().length).toBe(30);
 });
 
+it('a change that the cluster holds up delays no other, and each is in the audit log once', async () => {
+  const [held = '', ...others] = names(40);
+  const double = await doubleWith(held, ...others);
+  const here = await cloud();
+  const clusterId = await here.add(double.kubeconfig);
+  const [operation, released] = [newUlid(Date.now()), deferred<void>()];
+  const isHeld = ({ method, path }: { method: string; path: string }): boolean =>
+    method === 'PATCH' && path.includes(held);
+  double.fault(isHeld, { kind: 'held', until: released.promise });
+  const done = here.workloads.ask('changeMany', { ...change, to: 'asleep', clusterId, operation, asker });
+  await eventually(() => others.every((name) => here.find(`web/${name}`).replicas === 0));
+  expect(here.find(`web/${held}`).replicas).toBe(3);
+  released.resolve();
+  expect((await done).map(({ name, outcome }) => [name, outcome])).toEqual(
+    [held, ...others].map((name) => [name, 'changed']),
+  );
+  expect(await toldNames(here, operation)).toEqual([held, ...others]);
+});
+
+it('four workloads of a cluster are changed at once by all requests, then the one that has waited longest', async () => {
+  const double = await doubleWith(...names(10));
+  const here = await cloud();
+  const clusterId = await here.add(double.kubeconfig);
+  const held = new Map(names(10).map((name) => [name, deferred<void>()]));
+  for (const [name, { promise: until }] of held)
+    double.fault(({ method, path }) => method === 'PATCH' && path.includes(name), { kind: 'held', until });
+  const begun = () =>
+    double.requests.flatMap(({ method, path }) => (method === 'PATCH' ? (/w\d{4}/.exec(path) ?? []) : []));
+  const sleep = (all: string[]) =>
+    here.workloads.ask('changeMany', {
+      ...change,
+      ...{ to: 'asleep', clusterId, selector: `app in (${all.join()})` },
+    });
+  const done = [sleep(names(10).slice(0, 6)), sleep(names(10).slice(6))];
+  const isUnderWay = (count: number) => eventually(() => begun().length === count);
+  await isUnderWay(4);
+  for (const [index, name] of ['w1002', 'w1000', 'w1005', 'w1003', 'w1001', 'w1007'].entries()) {
+    held.get(name)?.resolve();
+    await isUnderWay(5 + index);
+    expect(begun().at(-1)).toBe(names(10)[4 + index]);
+  }
+  for (const { resolve } of held.values()) resolve();
+  const outcomes = (await Promise.all(done)).flat().map(({ outcome }) => outcome);
+  expect(outcomes).toEqual(names(10).map(() => 'changed'));
+});
+
 it('more than 1,000 workloads are refused before any is changed', async () => {
   const double = await doubleWith(...names(1_001));
   const here = await cloud();

@@ -95,7 +95,8 @@ describe('a wake', () => {
   });
 
   it('of many workloads that waits for a dependency delays neither the rest of it nor another one', async () => {
-    const apps = Array.from({ length: 8 }, (_, index) => `app${index}`);
+    // More than one request begins at a time.
+    const apps = Array.from({ length: CLOUD.bulkPlaces + 2 }, (_, index) => `app${10 + index}`);
     const rest = Array.from({ length: 8 }, (_, index) => `rest${index}`);
     const others = Array.from({ length: 8 }, (_, index) => `other${index}`);
     const names = { ...Object.fromEntries([...rest, ...others].map((name) => [name, null])), db: null };
