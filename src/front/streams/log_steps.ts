@@ -6,6 +6,7 @@ import type { LogSlice, LogsQuery } from '../../protocol/logs.ts';
 import type { ServiceProtocol } from '../../protocol/service.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { Ref } from '../../runtime/actor.ts';
+import { Semaphore } from '../../runtime/semaphore.ts';
 import { KIB, LOGS } from '../../settings/limits.ts';
 import type { FairQueue } from './fair_queue.ts';
 
@@ -104,12 +105,12 @@ function growthStep(from: LogPosition, { end, parts }: LogSlice): Omit<LogStep, 
 
 /** The latest steps of all logs, and the reads under way. */
 export class LogStepCache {
+  /** Reads few logs at once, so that the services thread has time for other requests. */
+  readonly reads = new Semaphore(LOGS.maxConcurrentReads);
   private readonly queue: FairQueue;
   private readonly steps = new Map<string, { step: Promise<LogStep>; bytes: number }>();
   private bytes = 0;
   private lastLog = 0;
-  private reads = 0;
-  private readonly waiting: (() => void)[] = [];
 
   /** `queue` takes the formatting. */
   constructor(queue: FairQueue) {
@@ -138,21 +139,6 @@ export class LogStepCache {
       () => this.steps.delete(key),
     );
     return entry.step;
-  }
-
-  /** Runs `read` when few others are under way, so that the services thread has time for other requests. */
-  async limited<T>(read: () => Promise<T>): Promise<T> {
-    if (this.reads >= LOGS.maxConcurrentReads)
-      await new Promise<void>((resolve) => this.waiting.push(resolve));
-    else this.reads += 1;
-    try {
-      return await read();
-    } finally {
-      // Passes the slot on to the next one.
-      const next = this.waiting.shift();
-      if (next) next();
-      else this.reads -= 1;
-    }
   }
 
   /** Runs `work` when its turn comes. */
@@ -220,7 +206,7 @@ export class FollowedLog {
   private async take(position: LogPosition): Promise<LogStep> {
     const { stream, timestamps } = this.query;
     let endAt = 0;
-    const slice = await this.cache.limited(() => {
+    const slice = await this.cache.reads.run(() => {
       // Output added from here on may be missing from the answer.
       endAt = this.growths;
       return this.service.ask('read', { offset: position.offset, limit: READ_BYTES, stream, timestamps });

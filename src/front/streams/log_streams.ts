@@ -127,8 +127,8 @@ export class LogStreams {
     const isResumed = OFFSET.test(lastEventId);
     const offset = isResumed
       ? Number(lastEventId)
-      : await this.steps
-          .limited(() => service.ask('tailStart', { lines, stream: output }))
+      : await this.steps.reads
+          .run(() => service.ask('tailStart', { lines, stream: output }))
           .catch((error: unknown) => {
             leave();
             throw error;

@@ -61,7 +61,7 @@ describe('the steps of a followed log', () => {
     const began: number[] = [];
     const ends: (() => void)[] = [];
     const reads = Array.from({ length: 10 }, (_, index) =>
-      cache.limited(async () => {
+      cache.reads.run(async () => {
         began.push(index);
         await new Promise<void>((resolve) => ends.push(resolve));
         if (index === 1) throw new Error('no');
