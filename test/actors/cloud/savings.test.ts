@@ -37,6 +37,16 @@ const sleep = (here: Cloud, name?: string) =>
 const wake = (here: Cloud, name?: string) =>
   here.workloads.ask('wake', { id: idOf(here, name), by: 'request', waitMs: null });
 
+/** web/hello and web/other, asleep. */
+async function bothAsleep() {
+  const { double, clock, here } = await ready();
+  put(double, 'other');
+  await here.until('web/other', () => true);
+  await sleep(here);
+  await sleep(here, 'web/other');
+  return { double, clock, here };
+}
+
 const savings = (here: Cloud): Promise<StoredSavings[]> => here.workloads.ask('savings', ALL_SAVINGS);
 
 /** Pod-seconds by month and namespace, to the second. */
@@ -68,11 +78,7 @@ describe('a sleep', () => {
   });
 
   it('counts until the workload is deleted, or recreated with its old receipt', async () => {
-    const { clock, here, double } = await ready();
-    put(double, 'other');
-    await here.until('web/other', () => true);
-    await sleep(here);
-    await sleep(here, 'web/other');
+    const { clock, here, double } = await bothAsleep();
     await clock.advance(10_000);
     double.remove('Deployment', 'web', 'other');
     await eventually(() => here.find('web/other') === undefined);
@@ -83,11 +89,7 @@ describe('a sleep', () => {
   });
 
   it('counts until its namespace is no longer listed, and on from there if it is listed again', async () => {
-    const { clock, here, double } = await ready();
-    put(double, 'other');
-    await here.until('web/other', () => true);
-    await sleep(here);
-    await sleep(here, 'web/other');
+    const { clock, here, double } = await bothAsleep();
     await clock.advance(10_000);
     const { cluster_id: clusterId } = here.find('web/hello');
     await giveNamespaces(here, clusterId, ['elsewhere']);
@@ -119,11 +121,7 @@ describe('a sleep', () => {
   });
 
   it('continues while Berth is off, and then ends at the time recorded by the wake', async () => {
-    const { clock, here, double } = await ready();
-    put(double, 'other');
-    await here.until('web/other', () => true);
-    await sleep(here);
-    await sleep(here, 'web/other');
+    const { clock, here, double } = await bothAsleep();
     await here.stop();
     const from = clock.now();
     clock.set(new Date(from + HOUR).toISOString());
