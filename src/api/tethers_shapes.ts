@@ -1,6 +1,7 @@
 // Tethers: the shape of a new tether, docs/reference.md "Tethers", and the answers of the operations.
 import { DNS_SUBDOMAIN } from '../adapters/kube/parse_objects.ts';
 import type { TetherInput } from '../protocol/tethers.ts';
+import { WORKLOAD_KINDS } from '../protocol/workload_kinds.ts';
 import { TETHER } from '../settings/cloud_limits.ts';
 import { id, milliseconds } from './answer_fields.ts';
 import {
@@ -55,6 +56,10 @@ export const Tether = z
   .object({
     tether_id: id,
     workload_id: id,
+    workload: z
+      .object({ kind: z.enum(WORKLOAD_KINDS), namespace: z.string(), name: z.string() })
+      .nullable()
+      .describe('null if an earlier version created the tether'),
     container_port: z.int(),
     label: z.string().nullable(),
     local_port: z.int().nullable().describe('null after a deactivate'),

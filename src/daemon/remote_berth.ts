@@ -61,8 +61,8 @@ export function remoteWorkloads(remote: RemoteBerth): RemoteWorkloads {
     url: remote.url,
     referenceOf: async (id) => {
       try {
-        const { cluster_id: clusterId, kind, name } = await client.cloud.workload(id);
-        return { clusterId, kind, name };
+        const { cluster_id: clusterId, kind, namespace, name } = await client.cloud.workload(id);
+        return { clusterId, kind, namespace, name };
       } catch (error) {
         throw remoteFailure(error);
       }

@@ -15,6 +15,7 @@ import type {
 import type { SleepCause, SleepReceipt, WakeCause, WakeReceipt, WorkloadActivity } from './receipts.ts';
 import type { TetherOpener } from './relay.ts';
 import type { PodRequests, SavingsProtocol, SleepSpan } from './savings.ts';
+import type { TetheredWorkload } from './tethers.ts';
 import type { WorkloadKind, WorkloadState } from './workload_kinds.ts';
 
 /** The part of a Deployment or StatefulSet that is kept; the rest of the object is dropped at once. */
@@ -246,8 +247,8 @@ export interface WorkloadsProtocol extends GovernedWorkloadsProtocol, SavingsPro
     ids: string[];
     policies?: Readonly<Record<string, { who: string; subject: WorkloadSubject }>>;
   };
-  /** The cluster of a workload. Fails unknown_workload, also when it is no longer in the cluster. */
-  referenceOf(message: { id: string }): { clusterId: string; kind: WorkloadKind; name: string };
+  /** Cluster and name of a workload. Fails unknown_workload, also when it is no longer in the cluster. */
+  referenceOf(message: { id: string }): { clusterId: string } & TetheredWorkload;
   /** From tethers. Does not connect. Fails unknown_workload, also when it is no longer in the cluster. */
   tetherTarget(message: { id: string }): TetherTarget;
   /** From tethers: a tether of workload `id` was opened or closed. `opener` absent: by Berth itself. */

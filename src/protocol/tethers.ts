@@ -1,12 +1,22 @@
 // Tethers, docs/reference.md "Tethers": records, and the messages of `tethers` (the owner of records and
 // ports) and of `tether:<id>` (one listener and its connections).
 import { TETHER } from '../settings/cloud_limits.ts';
+import type { WorkloadKind } from './workload_kinds.ts';
+
+/** The name of a tether's workload. */
+export interface TetheredWorkload {
+  kind: WorkloadKind;
+  namespace: string;
+  name: string;
+}
 
 /** The stored record of a tether. */
 export interface StoredTether {
   id: string;
   clusterId: string;
   workloadId: string;
+  /** Known also when the workload is no longer listed. Absent in records of earlier versions. */
+  workload?: TetheredWorkload;
   containerPort: number;
   label: string | null;
   /** Whether a connection may wake the workload. */
@@ -119,6 +129,7 @@ export interface TetherRow
   extends Pick<StoredTether, 'id' | 'workloadId' | 'containerPort' | 'label' | 'localPort'>,
     TetherSettings,
     TetherStats {
+  workload: TetheredWorkload | null;
   previousPort: number | null;
   /** Whether it is listening. */
   isOpen: boolean;

@@ -35,6 +35,7 @@ export const WORKLOADS = [
 export const TETHER = {
   tether_id: ID('T'),
   workload_id: ID('B'),
+  workload: { kind: 'Deployment', namespace: 'shop', name: 'web' },
   container_port: 8080,
   label: 'shop',
   local_port: 20001,

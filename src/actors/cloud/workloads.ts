@@ -16,7 +16,6 @@ import {
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Quotas } from '../../protocol/quotas.ts';
-import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import {
   actor,
   type Clock,
@@ -246,9 +245,9 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
     return { ids, ...this.policies.deciders(ids) };
   }
 
-  referenceOf(id: string): { clusterId: string; kind: WorkloadKind; name: string } {
+  referenceOf(id: string): ReplyOf<WorkloadsProtocol, 'referenceOf'> {
     const { clusterId, seen } = this.get(id);
-    return { clusterId, kind: seen.kind, name: seen.name };
+    return { clusterId, kind: seen.kind, namespace: seen.namespace, name: seen.name };
   }
 
   async tetherTarget(id: string): Promise<TetherTarget> {

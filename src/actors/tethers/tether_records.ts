@@ -55,9 +55,9 @@ const ZERO_STATS: TetherStats = { connections: 0, bytesIn: 0, bytesOut: 0, lastE
 
 /** What the front may know of a tether. */
 function tetherRow({ stored, stats, isOpen }: TetherEntry): TetherRow {
-  const { id, workloadId, containerPort, label, localPort, previousPort = null } = stored;
-  const settings = tetherSettings(stored);
-  return { id, workloadId, containerPort, label, localPort, previousPort, ...settings, ...stats, isOpen };
+  const { id, workloadId, workload = null, containerPort, label, localPort, previousPort = null } = stored;
+  const settings = { ...tetherSettings(stored), previousPort };
+  return { id, workloadId, workload, containerPort, label, localPort, ...settings, ...stats, isOpen };
 }
 
 /** Only StatefulSet pods keep their names: `name-0` and so on. Throws invalid_spec for any other. */
@@ -174,7 +174,7 @@ export class TetherRecords {
       if (input.pod !== null) checkPodName(input.pod, workload);
       const id = wantedId ?? newUlid(this.context.clock.now());
       const localPort = await this.freePort();
-      const stored = { id, clusterId, ...input, localPort, active: false, remote: this.ofRemote };
+      const stored = { id, clusterId, workload, ...input, localPort, active: false, remote: this.ofRemote };
       await this.store.saveTether(stored);
       const tether: TetherEntry = { stored, stats: ZERO_STATS, isOpen: false };
       this.tethers.set(id, tether);

@@ -5,11 +5,11 @@ import { TETHER } from '../../settings/cloud_limits.ts';
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
-import { findTether, findWorkload, workloadName } from '../kit/k8s_lookup.ts';
+import { findTether, findWorkload, tetheredWorkload, workloadName } from '../kit/k8s_lookup.ts';
 import type { Column } from '../kit/output.ts';
 import { tetherRemotely } from './k8s_tether_remote.ts';
 
-type TetherRow = Tether & { workload: string };
+type TetherRow = Tether & { fullName: string };
 
 const COLUMNS: readonly Column<TetherRow>[] = [
   {
@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<TetherRow>[] = [
     cell: ({ state }) => state,
     style: ({ state }) => (state === 'active' ? 'green' : 'dim'),
   },
-  { title: 'WORKLOAD', cell: ({ workload, pod }) => (pod === null ? workload : `${workload} (${pod})`) },
+  { title: 'WORKLOAD', cell: ({ fullName, pod }) => (pod === null ? fullName : `${fullName} (${pod})`) },
   { title: 'POD PORT', cell: ({ container_port }) => container_port, alignRight: true },
   { title: 'LABEL', cell: ({ label }) => label },
   { title: 'OPEN', cell: ({ connections }) => connections, alignRight: true },
@@ -115,12 +115,12 @@ export const tetherListCommand = defineCommand({
       return;
     }
     const workloads = await client.cloud.workloads().catch(withoutNames);
-    const named = (id: string): string => {
-      const workload = workloads.find((one) => one.id === id);
-      return workload ? workloadName(workload) : id;
+    const named = (one: Tether): string => {
+      const workload = tetheredWorkload(one, workloads);
+      return workload ? workloadName(workload) : one.workload_id;
     };
     context.out.rows(
-      tethers.map((one) => ({ ...one, workload: named(one.workload_id) })),
+      tethers.map((one) => ({ ...one, fullName: named(one) })),
       COLUMNS,
       empty,
     );

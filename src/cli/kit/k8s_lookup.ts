@@ -3,8 +3,10 @@ import type { Client } from '../../client/create_client.ts';
 import type { Cluster, Tether, Workload } from '../../client/records.ts';
 import { CommandError } from './exit_codes.ts';
 
+type WorkloadName = Pick<Workload, 'kind' | 'namespace' | 'name'>;
+
 /** The full name of a workload: `shop/deployment/web`. */
-export const workloadName = ({ kind, namespace, name }: Workload): string =>
+export const workloadName = ({ kind, namespace, name }: WorkloadName): string =>
   `${namespace}/${kind.toLowerCase()}/${name}`;
 
 /** Finds a cluster by id or name. Throws a CommandError that lists the clusters. */
@@ -19,7 +21,7 @@ export async function findCluster(client: Client, reference: string): Promise<Cl
   throw new CommandError(`there is no cluster ${reference}`, hint);
 }
 
-const matchesName = (workload: Workload, reference: string): boolean => {
+const matchesName = (workload: WorkloadName & Pick<Workload, 'id'>, reference: string): boolean => {
   const { id, name, namespace, kind } = workload;
   const short = kind === 'Deployment' ? 'deploy' : 'sts';
   return [
@@ -57,6 +59,14 @@ export async function findWorkload(
   );
 }
 
+/**
+ * The name of a tether's workload. A tether of an earlier version has it only while it is one of `workloads`.
+ */
+export const tetheredWorkload = (
+  { workload, workload_id }: Tether,
+  workloads: readonly Workload[],
+): WorkloadName | undefined => workload ?? workloads.find(({ id }) => id === workload_id);
+
 /** Finds a tether by id, label, local port or workload. Throws a CommandError if none or several match. */
 export async function findTether(client: Client, reference: string): Promise<Tether> {
   const tethers = await client.cloud.tethers();
@@ -65,8 +75,11 @@ export async function findTether(client: Client, reference: string): Promise<Tet
       tether_id === reference || label === reference || String(local_port) === reference,
   );
   if (all.length === 0) {
-    const meant = (await client.cloud.workloads()).filter((workload) => matchesName(workload, reference));
-    all = tethers.filter(({ workload_id }) => meant.some(({ id }) => id === workload_id));
+    const workloads = await client.cloud.workloads();
+    all = tethers.filter((one) => {
+      const workload = tetheredWorkload(one, workloads);
+      return workload && matchesName({ ...workload, id: one.workload_id }, reference);
+    });
   }
   const [first, second] = all;
   if (first && !second) return first;

@@ -19,7 +19,7 @@ export const tetherAddress = ({ local_port: local, container_port: port }: Tethe
 
 function TetherRow({ tether }: { tether: Tether }) {
   const { tether_id: id, workload_id: of, container_port: port, state, label } = tether;
-  const workload = workloadPages.rows.value.find((one) => one.id === of);
+  const workload = tether.workload ?? workloadPages.rows.value.find((one) => one.id === of);
   const name = label ?? `${workload?.name ?? of}:${port}`;
   const error = visibleLine(tether.last_error ?? '');
   const action = state === 'active' ? 'deactivate' : 'activate';

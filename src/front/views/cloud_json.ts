@@ -113,6 +113,7 @@ export const withStaleSince = (json: string, staleSince: number | null): string 
 export const tetherItem = (row: TetherRow) => ({
   tether_id: row.id,
   workload_id: row.workloadId,
+  workload: row.workload,
   container_port: row.containerPort,
   label: row.label,
   local_port: row.localPort,

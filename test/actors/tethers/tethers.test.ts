@@ -124,7 +124,7 @@ const known = (
   kind: WorkloadKind = 'Deployment',
 ): void =>
   workloads.answer({
-    referenceOf: () => ({ clusterId, kind, name: 'w' }),
+    referenceOf: () => ({ clusterId, kind, namespace: 'n', name: 'w' }),
     tetherTarget: () => ({
       clusterId,
       access: {
@@ -238,6 +238,7 @@ describe('tethers', () => {
     expect(shown()[0]).toEqual({
       tether_id: first.tether_id,
       workload_id: 'W1',
+      workload: { kind: 'Deployment', namespace: 'n', name: 'w' },
       container_port: 80,
       label: 'web',
       local_port: from,

@@ -25,6 +25,7 @@ import { type TethersProtocol, tetherSettings } from '../../../src/protocol/teth
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
 import { afterThisTest, realTime, tempDir, world } from '../../kit/actors.ts';
+import { giveNamespaces } from '../../kit/cloud.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { ownPorts } from '../../kit/free_ports.ts';
 import { kubeconfigFor, serviceAccount } from '../../kit/kube_accounts.ts';
@@ -37,6 +38,8 @@ interface Cloud {
   workloads: Ref<WorkloadsProtocol>;
   tethers: Ref<TethersProtocol>;
   workload(name: string): Promise<Json>;
+  /** Resolves when a workload is not listed. */
+  without(name: string): Promise<unknown>;
   tether(id: string): Json;
   stop(): Promise<void>;
 }
@@ -96,6 +99,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     workloads,
     tethers: tethersRef,
     workload: (name) => eventually(() => list(views.workloads(null)).find((one) => one.name === name)),
+    without: (name) => eventually(() => !list(views.workloads(null)).some((one) => one.name === name)),
     tether: (id) => list(views.tethers()).find((one) => one.tether_id === id),
     stop,
   };
@@ -206,6 +210,23 @@ describeReal('tethers and the cloud', () => {
     open.socket.write('again\n');
     await open.until((text) => text.split('\n').length === 3);
     expect(here.tether(id)).toMatchObject({ state: 'active', local_port: port, last_error: null });
+  }, 60_000);
+
+  it('stay, with the name of their workload, when its namespace is no longer listed', async () => {
+    const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));
+    const { id, port, cluster } = await tethered(here, 'three');
+    expect(await answer(port, 'name\n')).toContain('three-');
+    await giveNamespaces(here, cluster, ['elsewhere']);
+    await here.without('three');
+    expect(await client(port).ended).toMatch(/^(end|ECONNRESET)$/);
+    const tether = await eventually(() => here.tether(id).last_error && here.tether(id));
+    expect(tether).toMatchObject({
+      ...{ state: 'active', last_error: expect.stringContaining('there is no workload') },
+      workload: { kind: 'Deployment', namespace: box.namespace, name: 'three' },
+    });
+    await giveNamespaces(here, cluster, [box.namespace]);
+    await here.workload('three');
+    expect(await answer(port, 'name\n')).toContain('three-');
   }, 60_000);
 
   it('are removed with their cluster', async () => {

@@ -154,6 +154,15 @@ it('berth k8s opens a tether and prints only its address, and closes it by its p
   expect((await run('k8s untether blog/web')).stderr).toContain('there is no tether blog/web');
 });
 
+it('berth k8s names the workload of a tether also when it is not listed, and when the tether is of an earlier version', async () => {
+  const unlisted = await cloud({ ...ANSWERS, 'GET /k8s/workloads': [200, []] });
+  const old = await cloud({ ...ANSWERS, 'GET /k8s/tethers': [200, [{ ...TETHER, workload: null }]] });
+  for (const { run } of [unlisted, old]) {
+    expect((await run('k8s tethers')).stdout).toContain(' shop/deployment/web ');
+    expect((await run('k8s untether shop/web')).stdout).toBe('✓ shop/web is closed\n');
+  }
+});
+
 it('berth k8s finds the token that the daemon has generated', async () => {
   const daemon = await daemonOf();
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });

@@ -449,7 +449,7 @@ describe('workloads', () => {
     const counts = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
     const row = { id: NOBODY, workloadId: id, containerPort: 8080, label: null, localPort: 20_000 };
     here.views.setTethers(
-      [{ ...row, ...counts, ...tetherSettings({}), previousPort: null, isOpen: true }],
+      [{ ...row, ...counts, ...tetherSettings({}), workload: null, previousPort: null, isOpen: true }],
       true,
     );
     await eventually(async () => (await call('GET', '/k8s/tethers')).body.length === 1);

@@ -51,6 +51,7 @@ const tether = (id: string): TetherRow => ({
   bytesIn: 0,
   bytesOut: 0,
   lastError: null,
+  workload: null,
   previousPort: null,
   isOpen: false,
   ...tetherSettings({}),
@@ -143,7 +144,7 @@ describe("the front's copies of workloads", () => {
     expect(views.cluster('c')).toBe(`{${item},${more}}`);
     views.setTethers([tether('t')], true);
     expect(views.tethers().toString()).toBe(
-      '[{"tether_id":"t","workload_id":"w","container_port":80,"label":null,"local_port":null,"state":"idle",' +
+      '[{"tether_id":"t","workload_id":"w","workload":null,"container_port":80,"label":null,"local_port":null,"state":"idle",' +
         '"connections":0,"bytes_in":0,"bytes_out":0,"last_error":null,"previous_port":null,' +
         '"pod":null,"allow_not_ready":false,"half_closed_timeout":60000}]',
     );
