@@ -1138,6 +1138,22 @@ export const MUTANTS: readonly Mutant[] = [
       '',
       STORAGE,
     ],
+    [
+      'moved-sealed-anew',
+      'a move seals the kubeconfigs with the key of the state directory',
+      'src/adapters/storage/copy_cloud.ts',
+      'sealer.seal(',
+      'opener.seal(',
+      ['test/e2e/cloud_move.test.ts'],
+    ],
+    [
+      'moved-by-any-key',
+      'a move opens the kubeconfigs only with the first of the keys that it knows',
+      'src/adapters/storage/vault.ts',
+      'if (key && createVault(key).kek === proof?.kek) return openVault(keyFile, canary);',
+      'if (key) return openVault(keyFile, canary);',
+      STORAGE,
+    ],
   ]),
   ...area('clusters', [
     [

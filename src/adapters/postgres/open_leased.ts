@@ -15,7 +15,7 @@ export interface LeasedStore {
   readonly store: CloudStore;
   /** The name of whoever held the lease before; null: nobody did. */
   readonly earlierHolder: string | null;
-  /** Makes `host` the earlier holder for later programs. To be called before anything is written. */
+  /** Makes `host` the earlier holder for later programs. To be called before any row is written. */
   claim(): Promise<void>;
   /** Releases the lease, and ends the connections. */
   close(): Promise<void>;

@@ -97,7 +97,26 @@ export async function openVault(keyFile: string, canary: VaultCanary): Promise<V
       `the key file ${keyFile} is missing: the store is sealed with the key ${proof?.kek}`,
     );
   const vault = createVault(key);
+  if (proof && proof.kek !== vault.kek)
+    throw new VaultError(
+      `the key in ${keyFile} is not the one that the store is sealed with: ${vault.kek} instead of ${proof.kek}`,
+    );
   const kept = proof ?? (await canary.write(vault.seal(CANARY_OWNER, Buffer.from(CANARY))));
   if (vault.open(CANARY_OWNER, kept).toString() !== CANARY) throw new VaultError('the canary is not ours');
   return vault;
+}
+
+/**
+ * The vault of the first of `keyFiles` that sealed the store. Throws a VaultError, and writes nothing, when
+ * none did; throws a SettingsError when others can read one of the files.
+ */
+export async function openVaultOfAny(keyFiles: readonly string[], canary: VaultCanary): Promise<Vault> {
+  const proof = await canary.read();
+  for (const keyFile of keyFiles) {
+    const key = readSecret(keyFile, 'put the key back that the store was sealed with');
+    if (key && createVault(key).kek === proof?.kek) return openVault(keyFile, canary);
+  }
+  throw new VaultError(
+    `the store is sealed with the key ${proof?.kek}, which is not in ${keyFiles.join(' or ')}`,
+  );
 }

@@ -9,12 +9,12 @@ import { copyCloud, surplusRows } from '../../adapters/storage/copy_cloud.ts';
 import { openDaemonStore } from '../../adapters/storage/daemon_store.ts';
 import { embeddedCloudStore } from '../../adapters/storage/embedded_cloud.ts';
 import { newPagesInFlight } from '../../adapters/storage/store_room.ts';
-import { openVault, VaultError } from '../../adapters/storage/vault.ts';
+import { openVault, openVaultOfAny, type Vault, VaultError } from '../../adapters/storage/vault.ts';
 import { loadSettings } from '../../settings/config.ts';
 import { readDatabaseUrl } from '../../settings/database_url.ts';
 import { cloudKeyPath, stateDirPath } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
-import { defineCommand, flagOption } from '../kit/command.ts';
+import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
 
 /** The name of this command as a holder of the lease begins with it. */
@@ -56,12 +56,27 @@ async function lossOf(
   return null;
 }
 
+/** The vault of one side of the copy, `side`. A key that did not seal it is a CommandError with `hint`. */
+async function vaultOf(opened: Promise<Vault>, side: string, hint: string): Promise<Vault> {
+  try {
+    return await opened;
+  } catch (error) {
+    throw error instanceof VaultError ? new CommandError(`${side}: ${error.message}`, hint) : error;
+  }
+}
+
 export const cloudMoveCommand = defineCommand({
   about:
     'Copies clusters, workloads, policies, tethers, operations, tokens and savings of the state directory into the ' +
-    'database of cloud.database_url. Kubeconfigs are sealed anew. No daemon may run. Given again, it replaces what ' +
-    'it has copied before, and refuses to undo or remove anything else in the database without --replace.',
+    'database of cloud.database_url. Kubeconfigs are sealed anew, with the key in cloud.key_file. No daemon may run. ' +
+    'Given again, it replaces what it has copied before, and refuses to undo or remove anything else in the ' +
+    'database without --replace.',
   options: {
+    fromKey: textOption(
+      '--from-key <file>',
+      'the key file of the state directory; default cloud.key in it, or cloud.key_file',
+      'file',
+    ),
     replace: flagOption(
       '--replace',
       'remove what else the database has, and undo what a Berth has changed there',
@@ -73,7 +88,7 @@ export const cloudMoveCommand = defineCommand({
       'then start the daemon with it',
     ],
   ],
-  run: async ({ globalOptions, out }, _args, { replace }) => {
+  run: async ({ globalOptions, out }, _args, { replace, fromKey }) => {
     const { cloud } = await loadSettings(globalOptions.config, process.env);
     if (cloud.database_url === '')
       throw new UsageError('cloud.database_url is not set', 'Set it, or BERTH_DATABASE_URL.');
@@ -97,13 +112,24 @@ export const cloudMoveCommand = defineCommand({
       const from = embeddedCloudStore(embedded);
       if ((await from.canary.read()) === null)
         throw new CommandError(`${stateDir} has no clusters`, 'Name the state directory with --state-dir.');
-      const opener = await openVault(keyFile, from.canary);
+      const opener = await vaultOf(
+        openVaultOfAny(
+          fromKey ? [fromKey] : [...new Set([statePaths(stateDir).cloudKey, keyFile])],
+          from.canary,
+        ),
+        `the state directory ${stateDir}`,
+        'Name its key file with --from-key.',
+      );
       const target = await openLeased(address, `${HOLDER}${hostname()}`);
       try {
         const loss = replace ? null : await lossOf(from, target);
         if (loss !== null) throw loss;
+        const sealer = await vaultOf(
+          openVault(keyFile, target.store.canary),
+          `the database ${address.label}`,
+          'Name the key file of its replicas in cloud.key_file or BERTH_CLOUD_KEY_FILE.',
+        );
         await target.claim();
-        const sealer = await openVault(keyFile, target.store.canary);
         const copied = await copyCloud({ from, opener, to: target.store, sealer });
         const { clusters, workloads, policies, tokens } = copied;
         out.record(

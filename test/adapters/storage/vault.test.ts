@@ -12,7 +12,12 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createVault, openVault, type VaultCanary } from '../../../src/adapters/storage/vault.ts';
+import {
+  createVault,
+  openVault,
+  openVaultOfAny,
+  type VaultCanary,
+} from '../../../src/adapters/storage/vault.ts';
 import type { SealedSecret } from '../../../src/protocol/clusters.ts';
 
 const secret = Buffer.from('{"token":"hunter2"}');
@@ -84,9 +89,20 @@ describe('the key file', () => {
     const before = proof;
     const wrong = randomBytes(32);
     writeFileSync(file, wrong);
-    await expect(openVault(file, canary)).rejects.toThrow(/sealed with the key/);
+    await expect(openVault(file, canary)).rejects.toThrow(/cloud\.key is not the one that .* is sealed with/);
     expect(readFileSync(file)).toEqual(wrong);
     expect(proof).toBe(before);
+  });
+
+  it('is found among several, none of which is created', async () => {
+    const sealed = (await openVault(file, canary)).seal('c', secret);
+    const [other, absent] = [join(folder, 'other.key'), join(folder, 'absent.key')];
+    writeFileSync(other, randomBytes(32), { mode: 0o600 });
+    expect((await openVaultOfAny([other, absent, file], canary)).open('c', sealed)).toEqual(secret);
+    await expect(openVaultOfAny([other, absent], canary)).rejects.toThrow(
+      `sealed with the key ${sealed.kek}, which is not in ${other} or ${absent}`,
+    );
+    expect(existsSync(absent)).toBe(false);
   });
 
   it('is not recreated when it is missing', async () => {
