@@ -54,7 +54,8 @@ export class NoTokensError extends Error {
   }
 }
 
-const TIMEOUT_MS = 10_000;
+/** The time limit of a request, in milliseconds. */
+const ISSUER_TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 262_144;
 const MAX_TEXT_LENGTH = 200;
 const DEFAULT_INTERVAL_S = 5;
@@ -76,11 +77,12 @@ const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 const boundedFetch = async (
   url: string,
   options: oauth.CustomFetchOptions<'GET' | 'POST', oauth.ProtectedResourceRequestBody>,
+  timeoutMs = ISSUER_TIMEOUT_MS,
 ): Promise<Response> => {
   const answer = await fetch(url, {
     ...(options as RequestInit),
     redirect: 'manual',
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+    signal: AbortSignal.timeout(timeoutMs),
   });
   if (answer.status >= 300 && answer.status < 400) {
     await answer.body?.cancel();
@@ -101,7 +103,7 @@ function troubleOf(error: unknown): { kind: NoTokensKind; text: string } {
   const { name, message, cause } = error;
   if (cause instanceof Response)
     return { kind: isPassing(cause.status) ? 'away' : 'broken', text: `${message} (HTTP ${cause.status})` };
-  if (name === 'TimeoutError') return { kind: 'away', text: `no answer within ${TIMEOUT_MS / 1_000} s` };
+  if (name === 'TimeoutError') return { kind: 'away', text: 'no answer in time' };
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : null;
   return code === null ? { kind: 'broken', text: message } : { kind: 'away', text: code };
 }
@@ -171,8 +173,11 @@ export class IssuerSession {
     };
   }
 
-  /** Reads the document of the issuer. Rejects with a NoTokensError, as every method does. */
-  static async open(client: IssuerClient): Promise<IssuerSession> {
+  /**
+   * Reads the document of the issuer, which may take `timeoutMs`. Rejects with a NoTokensError, as every method
+   * does.
+   */
+  static async open(client: IssuerClient, timeoutMs = ISSUER_TIMEOUT_MS): Promise<IssuerSession> {
     const { issuer } = client;
     if (!URL.canParse(issuer) || !isBerthAddress(new URL(issuer).origin))
       throw new NoTokensError('broken', `the issuer ${quoted(issuer)} has no address with https`);
@@ -180,6 +185,7 @@ export class IssuerSession {
     try {
       const answer = await oauth.discoveryRequest(url, {
         ...IssuerSession.optionsOf(issuer),
+        [oauth.customFetch]: (address, options) => boundedFetch(address, options, timeoutMs),
         algorithm: 'oidc',
       });
       const server = await oauth.processDiscoveryResponse(url, answer);

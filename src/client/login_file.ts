@@ -33,6 +33,8 @@ export interface StoredLogin {
 export type PersonLogin = StoredLogin & { source: LoginSource };
 
 const LOCK_TIMEOUT_MS = 60_000;
+/** For this long an issuer that has not answered is not asked again, while the token is valid. */
+const RETRY_MS = 15_000;
 
 const isText = (value: unknown): value is string => typeof value === 'string' && /^[!-~]+$/.test(value);
 
@@ -75,6 +77,13 @@ export const loginNeeded = (url: string, message: string): BerthError =>
 export const isRenewalDue = (login: StoredLogin): login is PersonLogin =>
   login.source !== null && login.source.refresh_at <= Date.now();
 
+/** Whether the issuer has just failed to answer. */
+export function hasJustFailed({ source: { failed } }: PersonLogin): boolean {
+  const sinceMs = failed ? Date.now() - failed.at : RETRY_MS;
+  // A time in the future is from before the clock was set back.
+  return sinceMs >= 0 && sinceMs < RETRY_MS;
+}
+
 /** Must be called within `changeLogin`. Throws a SettingsError. */
 export const writeLogin = (stateDir: string, login: StoredLogin): void =>
   replaceSecret(statePaths(stateDir).login, `${JSON.stringify(login)}\n`);
@@ -82,12 +91,22 @@ export const writeLogin = (stateDir: string, login: StoredLogin): void =>
 /** Must be called within `changeLogin`. */
 export const removeLogin = (stateDir: string): void => rmSync(statePaths(stateDir).login, { force: true });
 
-/** Runs `work` while no other process changes the login of this state directory. */
-export async function changeLogin<T>(stateDir: string, work: () => Promise<T>): Promise<T> {
+/**
+ * Runs `work` while no other process changes the login of this state directory. Rejects with issuer_unreachable
+ * if another one does so for longer than `timeoutMs`.
+ */
+export async function changeLogin<T>(
+  stateDir: string,
+  work: () => Promise<T>,
+  timeoutMs = LOCK_TIMEOUT_MS,
+): Promise<T> {
   openStateDir(stateDir);
   const late = (): Error =>
-    new BerthError('issuer_unreachable', 'another Berth has been changing the login for a minute');
+    new BerthError(
+      'issuer_unreachable',
+      `another Berth has been changing the login for ${timeoutMs / 1_000} s`,
+    );
   // Loaded here: most commands only read.
   const { withFileLock } = await import('../adapters/process/file_lock.ts');
-  return withFileLock(statePaths(stateDir).loginLock, { timeoutMs: LOCK_TIMEOUT_MS, late }, work);
+  return withFileLock(statePaths(stateDir).loginLock, { timeoutMs, late }, work);
 }

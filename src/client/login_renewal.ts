@@ -1,5 +1,6 @@
 // How `berth login` and its renewals get tokens from an issuer: docs/reference.md "Login".
 import { type IssuedTokens, IssuerSession, NoTokensError } from '../adapters/issuer_client.ts';
+import { holdSignals } from '../adapters/process/held_signals.ts';
 import { BerthError, isBerthError } from './errors.ts';
 import {
   changeLogin,
@@ -17,9 +18,11 @@ const MARGIN_MS = 60_000;
 
 type Issuer = Pick<LoginSource, 'issuer' | 'client_id' | 'audience'>;
 
-/** The issuer of a login. Rejects with a NoTokensError. */
-export const openIssuer = ({ issuer, client_id: clientId, audience }: Issuer): Promise<IssuerSession> =>
-  IssuerSession.open({ issuer, clientId, audience });
+/** The issuer of a login, which has `timeoutMs` to answer. Rejects with a NoTokensError. */
+export const openIssuer = (
+  { issuer, client_id: clientId, audience }: Issuer,
+  timeoutMs?: number,
+): Promise<IssuerSession> => IssuerSession.open({ issuer, clientId, audience }, timeoutMs);
 
 /** The login for `tokens`. `before`: the refresh token to keep unless there is a new one. */
 export function personLogin(
@@ -35,12 +38,22 @@ export function personLogin(
   return { url, token, source };
 }
 
-async function renewed({ url, source }: PersonLogin): Promise<StoredLogin> {
+/** Gets new tokens and stores them. */
+async function renew(
+  stateDir: string,
+  { url, source }: PersonLogin,
+  patienceMs?: number,
+): Promise<PersonLogin> {
   const { refresh_token: refreshToken } = source;
   if (refreshToken === null) throw loginNeeded(url, `the login at ${url} has expired`);
   try {
-    const issuer = await openIssuer(source);
-    return personLogin(url, source, await issuer.refresh(refreshToken), refreshToken);
+    const issuer = await openIssuer(source, patienceMs);
+    // The issuer may accept a refresh token only once: without the answer to this request, the login is lost.
+    return await holdSignals(async () => {
+      const fresh = personLogin(url, source, await issuer.refresh(refreshToken), refreshToken);
+      writeLogin(stateDir, fresh);
+      return fresh;
+    });
   } catch (error) {
     if (!(error instanceof NoTokensError)) throw error;
     if (error.kind === 'refused') throw loginNeeded(url, `the login at ${url} has ended: ${error.message}`);
@@ -59,11 +72,12 @@ function noteFailure(stateDir: string, login: PersonLogin, message: string): voi
 
 /**
  * Renews the token if it is due. Only one process at a time does so; the others find what it has stored, also
- * that the issuer did not answer.
+ * that the issuer did not answer. `patienceMs`: how long to wait for another process, and for an issuer that has
+ * not been sent the refresh token yet.
  */
-export function renewLogin(stateDir: string, url: string): Promise<StoredLogin> {
+export function renewLogin(stateDir: string, url: string, patienceMs?: number): Promise<StoredLogin> {
   const askedAt = Date.now();
-  return changeLogin(stateDir, async () => {
+  const work = async (): Promise<StoredLogin> => {
     const login = readLogin(stateDir);
     if (login?.url !== url) throw loginNeeded(url, `there is no login at ${url} any more`);
     if (!isRenewalDue(login)) return login;
@@ -72,13 +86,12 @@ export function renewLogin(stateDir: string, url: string): Promise<StoredLogin> 
     if (failed && failed.at >= askedAt && failed.at <= Date.now())
       throw new BerthError('issuer_unreachable', failed.message);
     try {
-      const fresh = await renewed(login);
-      writeLogin(stateDir, fresh);
-      return fresh;
+      return await renew(stateDir, login, patienceMs);
     } catch (error) {
       if (isBerthError(error) && error.code === 'issuer_unreachable')
         noteFailure(stateDir, login, error.message);
       throw error;
     }
-  });
+  };
+  return changeLogin(stateDir, work, patienceMs);
 }

@@ -1,6 +1,9 @@
 // The token of `berth login`, renewed before it expires: docs/reference.md "Login".
 import { isBerthError } from './errors.ts';
-import { isRenewalDue, loginNeeded, readLogin } from './login_file.ts';
+import { hasJustFailed, isRenewalDue, loginNeeded, readLogin } from './login_file.ts';
+
+/** How long a renewal may delay a request whose token is still valid. */
+const PATIENCE_MS = 2_000;
 
 /**
  * The token for the Berth at `url`. Rejects with login_needed when the user must log in again, with
@@ -10,14 +13,23 @@ export async function loginToken(stateDir: string, url: string): Promise<string>
   const login = readLogin(stateDir);
   if (login?.url !== url) throw loginNeeded(url, `there is no login at ${url}`);
   if (!isRenewalDue(login)) return login.token;
+  const isValid = login.source.expires_at > Date.now() + PATIENCE_MS;
+  if (isValid && hasJustFailed(login)) return login.token;
+  // Loaded here: most commands find a token that is valid.
+  const { renewLogin } = await import('./login_renewal.ts');
+  if (!isValid) return (await renewLogin(stateDir, url)).token;
+  let timer: NodeJS.Timeout | undefined;
+  // The renewal continues if the request does not wait for it: its answer must be stored.
+  const patience = new Promise<string>((resolve) => {
+    timer = setTimeout(resolve, PATIENCE_MS, login.token);
+  });
   try {
-    // Loaded here: most commands find a token that is valid.
-    const { renewLogin } = await import('./login_renewal.ts');
-    return (await renewLogin(stateDir, url)).token;
+    return await Promise.race([renewLogin(stateDir, url, PATIENCE_MS).then(({ token }) => token), patience]);
   } catch (error) {
     // A temporary failure of the issuer must not end a login that is still valid.
-    const isAway = isBerthError(error) && error.code === 'issuer_unreachable';
-    if (isAway && login.source.expires_at > Date.now()) return login.token;
+    if (isBerthError(error) && error.code === 'issuer_unreachable') return login.token;
     throw error;
+  } finally {
+    clearTimeout(timer);
   }
 }

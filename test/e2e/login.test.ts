@@ -165,6 +165,32 @@ describe('a login', () => {
     expect(readdirSync(state).sort()).toEqual(['login.json', 'login.lock']);
   });
 
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)(
+    'keeps the refresh token that arrives after %s, which then ends the command',
+    async (signal, code) => {
+      const here = await loggedIn();
+      const { issuer, env, loginFile } = here;
+      makeDue(here, Date.now() - 1);
+      let answer = (): void => {};
+      issuer.held = new Promise((resolve) => {
+        answer = resolve;
+      });
+      let kill: (signal: NodeJS.Signals) => void = () => undefined;
+      const onStart = (send: typeof kill): void => {
+        kill = send;
+      };
+      const ran = berth(['k8s', 'clusters'], { env, onStart });
+      await eventually(() => issuer.shown.length === 1);
+      kill(signal);
+      answer();
+      expect((await ran).code).toBe(code);
+      expect([...issuer.live]).toEqual([readJson(loginFile).source.refresh_token]);
+    },
+  );
+
   it('reports that a new one is needed when the issuer refuses to renew it, and remains', async () => {
     const here = await loggedIn();
     const { url, issuer, run, loginFile } = here;

@@ -1181,6 +1181,22 @@ export const MUTANTS: readonly Mutant[] = [
       KUBECONFIG,
     ],
     [
+      'login-not-cut-off',
+      'Ctrl-C during the renewal of a login loses the new refresh token',
+      'src/adapters/process/held_signals.ts',
+      'const releases = SIGNALS.map(hold);',
+      'const releases = SIGNALS.slice(3).map(hold);',
+      ['test/e2e/login.test.ts'],
+    ],
+    [
+      'login-stored-later',
+      'the answer of a slow issuer is dropped, and the login with it',
+      'src/adapters/issuer_client.ts',
+      'signal: AbortSignal.timeout(timeoutMs),',
+      'signal: AbortSignal.timeout(Math.min(timeoutMs, 2_000)),',
+      ['test/client/login_renewal.test.ts'],
+    ],
+    [
       'renewed-token-used',
       'a new token is stored, and the old one used on',
       'src/actors/cloud/clusters.ts',
