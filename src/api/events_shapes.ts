@@ -22,7 +22,12 @@ import {
 /** The data of each type of event. */
 export const EVENT_DATA = {
   'service.registered': z.object({ name: nameShape, port: port.nullable(), group: z.string().nullable() }),
-  'service.started': z.object({ name: nameShape, pid, url: z.string().nullable() }),
+  'service.started': z.object({
+    name: nameShape,
+    pid,
+    url: z.string().nullable(),
+    protocol: z.literal('tcp').exactOptional(),
+  }),
   'service.stopped': z.object({ name: nameShape, exitCode, signal: signal.exactOptional() }),
   'service.crashed': z.object({ name: nameShape, exitCode, signal, cause: endCause.exactOptional() }),
   'service.completed': z.object({ name: nameShape, ms: milliseconds }),

@@ -1,5 +1,6 @@
 // Events as text.
 import type { DaemonEvent } from '../client/records.ts';
+import { shownAddress } from '../protocol/port_protocol.ts';
 import { countText, cpuText, howEnded, memoryText, tookText } from './format.ts';
 import { toneOf } from './state_tone.ts';
 
@@ -15,8 +16,10 @@ const TEXTS: Texts = {
     ['registered', port === null ? '' : ` on port ${port}`, group === null ? '' : ` in group ${group}`].join(
       '',
     ),
-  'service.started': ({ pid, url }) =>
-    url === null ? `started, pid ${pid}` : `started at ${url}, pid ${pid}`,
+  'service.started': ({ pid, url, protocol }) =>
+    url === null
+      ? `started, pid ${pid}`
+      : `started at ${shownAddress({ protocol: protocol ?? 'http', url })}, pid ${pid}`,
   'service.stopped': (end) => `stopped (${howEnded(end)})`,
   'service.crashed': (end) => `crashed (${howEnded(end)})`,
   'service.completed': ({ ms }) => `completed in ${tookText(ms)}`,

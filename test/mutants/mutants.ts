@@ -1186,14 +1186,14 @@ export const MUTANTS: readonly Mutant[] = [
       'src/adapters/process/held_signals.ts',
       'const releases = SIGNALS.map(hold);',
       'const releases = SIGNALS.slice(3).map(hold);',
-      ['test/e2e/login.test.ts'],
+      ['test/adapters/process/held_signals.test.ts'],
     ],
     [
       'login-stored-later',
       'the answer of a slow issuer is dropped, and the login with it',
       'src/adapters/issuer_client.ts',
       'signal: AbortSignal.timeout(timeoutMs),',
-      'signal: AbortSignal.timeout(Math.min(timeoutMs, 2_000)),',
+      'signal: AbortSignal.timeout(Math.min(timeoutMs, 1_000)),',
       ['test/client/login_renewal.test.ts'],
     ],
     [

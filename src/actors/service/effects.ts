@@ -303,7 +303,7 @@ export class ServiceEffects {
 
   /** Journals that the run is ready, and notes it in the host's ledger for a later daemon. */
   async announce(run: LiveRun, clock: Context['clock']): Promise<void> {
-    await this.appendEvent(events.startedEvent(this.name, run));
+    await this.appendEvent(events.startedEvent(this.name, run, this.stored()?.spec.protocol));
     const { session, wokeAt } = run.metadata;
     if (wokeAt !== undefined) await this.appendEvent(events.wokeEvent(this.name, run, wokeAt, clock));
     const ms = Math.max(0, clock.now() - run.startedAt);

@@ -2,6 +2,7 @@
 import type { AgentStateName, StateReason } from '../../protocol/agent_state.ts';
 import type { EventType, NewEvent } from '../../protocol/events.ts';
 import { serviceUrl } from '../../protocol/names.ts';
+import type { PortProtocol } from '../../protocol/port_protocol.ts';
 import type { LastCheck, LastEnd } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { type LiveRun, publicPort } from './run.ts';
@@ -11,9 +12,11 @@ function runEvent(type: NewEvent['type'], name: string, run: string, fields: obj
   return { type, name, run, data: JSON.stringify(fields), once: true };
 }
 
-export function startedEvent(name: string, run: LiveRun): NewEvent {
+/** `protocol`: undefined if the service has been removed meanwhile. */
+export function startedEvent(name: string, run: LiveRun, protocol: PortProtocol | undefined): NewEvent {
   const url = serviceUrl(publicPort(run.metadata));
-  return runEvent('service.started', name, run.id, { name, pid: run.pid, url });
+  const isTcp = url !== null && protocol === 'tcp';
+  return runEvent('service.started', name, run.id, { name, pid: run.pid, url, ...(isTcp && { protocol }) });
 }
 
 export const unhealthyEvent = (name: string, run: LiveRun, { url, error }: LastCheck): NewEvent =>

@@ -411,6 +411,10 @@ describe('logs and events', () => {
     expect(past.stdout).toMatch(
       /^\d\d:\d\d:\d\d {2}service\.started {3,}web started at http:\/\/localhost:\d+, pid \d+\n$/,
     );
+    await register(daemon, { name: 'db', cmd: 'exec sleep 60', protocol: 'tcp' });
+    await run('start db');
+    const ofDb = await run('events --past db --type started');
+    expect(ofDb.stdout).toMatch(/ db started at tcp:\/\/localhost:\d+, pid \d+\n$/);
     expect(await run('events --type exploded')).toMatchObject({ code: 2, stdout: '' });
   });
 });
