@@ -13,12 +13,14 @@ const RETRY_MS = 2_000;
  */
 export class AddressFile {
   private readonly stateDir: string;
+  private readonly isCloudServer: boolean;
   private port = 0;
   private gatewayPort: number | null = null;
   private retryTimer: NodeJS.Timeout | undefined;
 
-  constructor(stateDir: string) {
+  constructor(stateDir: string, isCloudServer: boolean) {
     this.stateDir = stateDir;
+    this.isCloudServer = isCloudServer;
   }
 
   update({
@@ -39,13 +41,13 @@ export class AddressFile {
   }
 
   private write(): void {
-    const { port, gatewayPort } = this;
+    const { port, gatewayPort, isCloudServer } = this;
     const { daemonPid: pid, daemonStart: startTime } = thisDaemon();
     const failedBefore = this.retryTimer !== undefined;
     clearTimeout(this.retryTimer);
     this.retryTimer = undefined;
     try {
-      writeAddressFile(this.stateDir, { pid, startTime, port, gatewayPort, version: VERSION });
+      writeAddressFile(this.stateDir, { pid, startTime, port, gatewayPort, version: VERSION, isCloudServer });
     } catch (error) {
       if (!failedBefore)
         report(`the command line cannot find this daemon until there is room: ${(error as Error).message}`);

@@ -204,7 +204,7 @@ async function start(argv: string[], ending: AbortSignal, begun: { threads?: Thr
   heard.resolve();
   // The port comes first: of two servers with the same settings, the second stops here.
   const { port } = await front.listen();
-  const addressFile = new AddressFile(stateDir);
+  const addressFile = new AddressFile(stateDir, true);
   addressFile.update({ port });
   data.cloud.advertised = advertisedAddress(settings, port);
   await controller.ensure();

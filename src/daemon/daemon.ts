@@ -241,7 +241,7 @@ export async function bootDaemon(
   const { settings, stateDir } = options;
   const { node, threads, data } = mainThread;
   const secret = resolveCloudToken(settings, stateDir);
-  const address = new AddressFile(stateDir);
+  const address = new AddressFile(stateDir, false);
   const onPort = (gatewayPort: number | null): void => {
     front.setGatewayPort(gatewayPort);
     address.update({ gatewayPort });

@@ -174,6 +174,8 @@ export interface AddressRecord {
   version: string;
   /** The id of the daemon's state directory (`stateDirId`); absent in files of earlier versions. */
   stateId?: string;
+  /** Whether it is `berth cloud serve`; absent in the file of an earlier version. */
+  isCloudServer?: boolean;
 }
 
 /**

@@ -561,6 +561,19 @@ describe(`an unsuitable database${NO_POSTGRES}`, () => {
     const team = await newTeam();
     expect(migrate(team.url)).toMatchObject({ code: 0, out: 'the schema has format 1 now\n' });
     expect(migrate(team.url)).toMatchObject({ code: 0, out: 'the schema has format 1 already\n' });
+    const { url } = await newTeam();
+    migrate(url);
+    const damage = async (statement: string): Promise<string> => {
+      await must(postgres).run(url, statement);
+      const { code, said } = migrate(url);
+      expect(code).toBe(1);
+      return said;
+    };
+    expect(await damage('DROP TABLE berth.tokens; DROP FUNCTION berth.write_1')).toMatch(
+      /: its schema "berth" is damaged: tokens, write_1 are missing; restore the database from a backup\n/,
+    );
+    expect(await damage('DELETE FROM berth.meta')).toContain('is damaged: meta is empty');
+    expect(await damage('DROP TABLE berth.meta')).toContain('is damaged: meta is missing');
     await must(postgres).run(team.url, 'UPDATE berth.meta SET format = 9, least = 9');
     const reason = 'its schema has format 9, of a newer Berth: this one knows formats up to 1';
     const refused = migrate(team.url);
@@ -629,7 +642,10 @@ describe(`berth cloud move${NO_POSTGRES}`, () => {
         [BIN, 'cloud', 'move', '--state-dir', alone.stateDir, '--config', alone.configFile, ...more],
         { encoding: 'utf8', env: { ...process.env, BERTH_DATABASE_URL: team.url } },
       );
-    expect(move()).toMatchObject({ status: 1, stderr: expect.stringContaining(`pid ${alone.pid}`) });
+    expect(move()).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/`berth cloud serve` runs .*\nStop it first: `kill \d+`/),
+    });
     alone.signal('SIGTERM');
     await alone.exited;
     const said = '1 clusters, 1 workloads, 0 policies, 0 tokens are in the database\n';

@@ -72,7 +72,7 @@ export class Lease {
       onNotice: () => this.beatNow(),
       onLost: () => this.beatNow(),
     });
-    this.stopChecking = clock.every(CHECK_MS, () => this.check());
+    this.stopChecking = clock.every(CHECK_MS, () => void this.isValid());
   }
 
   /** Begins to request the lease. */
@@ -80,13 +80,18 @@ export class Lease {
     this.beatNow();
   }
 
-  /** Whether no other Berth can hold it, unless this session has ended unnoticed. */
+  /**
+   * Whether no other Berth can hold it, unless this session has ended unnoticed. Whoever is first to ask after
+   * its end makes it lost, before failing for lack of it.
+   */
   isValid(): boolean {
     if (this.state !== 'held') return false;
     const ms = LEASE.ttlMs - LEASE.marginMs;
     const { clock } = this.options;
     // The monotonic clock stands still while the machine is suspended, and the wall clock may be set.
-    return clock.monotonic() < this.renewedAt + ms && clock.now() < this.renewedAtWall + ms;
+    if (clock.monotonic() < this.renewedAt + ms && clock.now() < this.renewedAtWall + ms) return true;
+    this.lose('the database did not answer in time');
+    return false;
   }
 
   /** The database reports that another Berth has it. */
@@ -108,10 +113,6 @@ export class Lease {
     forbidChanges(this.options.changePermit);
     this.cancelBeat();
     this.stopChecking();
-  }
-
-  private check(): void {
-    if (this.state === 'held' && !this.isValid()) this.lose('the database did not answer in time');
   }
 
   private lose(reason: string): void {
@@ -164,10 +165,7 @@ export class Lease {
 
   private hold({ fence }: Beat, sentAt: number, sentAtWall: number): void {
     // An answer that arrives after this Berth considers the lease lost does not restore it.
-    if (this.state === 'held' && !this.isValid()) {
-      this.lose('the database did not answer in time');
-      return;
-    }
+    if (this.state === 'held' && !this.isValid()) return;
     this.renewedAt = sentAt;
     this.renewedAtWall = sentAtWall;
     // More recent than the grace period of an ended session, so no other Berth can have the lease.

@@ -15,16 +15,39 @@ interface Format {
 }
 
 const KNOWN = MIGRATIONS.length;
+const CREATED = /^ *CREATE (?:TABLE|FUNCTION) berth\.(\w+)/gm;
+
+/** The tables and functions of the schema in its newest format. */
+const PARTS = [
+  'meta',
+  ...MIGRATIONS.flatMap(({ sql }) => [...sql.matchAll(CREATED)].map(([, name = '']) => name)),
+];
+
+const damaged = (what: string): DatabaseError =>
+  new DatabaseError('never', `its schema "berth" is damaged: ${what}; restore the database from a backup`);
 
 /** Reads the tables of the catalog: `to_regclass` remembers what was missing before a wait for the lock. */
-async function readFormat(connection: DatabaseConnection): Promise<Format> {
-  const found = await connection.query(
-    'SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace ' +
-      "WHERE n.nspname = 'berth' AND c.relname = 'meta'",
+async function partsOf(connection: DatabaseConnection): Promise<Set<string>> {
+  const rows = await connection.query<{ name: string }>(
+    `SELECT p.name FROM pg_catalog.pg_namespace n JOIN (
+      SELECT relnamespace AS schema, relname AS name FROM pg_catalog.pg_class
+      UNION SELECT pronamespace, proname FROM pg_catalog.pg_proc) p ON p.schema = n.oid
+      WHERE n.nspname = 'berth'`,
   );
-  if (found.length === 0) return { format: 0, least: 0 };
+  return new Set(rows.map(({ name }) => name));
+}
+
+async function readFormat(connection: DatabaseConnection): Promise<Format> {
+  const parts = await partsOf(connection);
+  const missing = PARTS.filter((name) => !parts.has(name));
+  // Somebody else may have made the schema, with what is theirs.
+  if (missing.length === PARTS.length) return { format: 0, least: 0 };
+  if (missing.includes('meta')) throw damaged('meta is missing');
   const [row] = await connection.query<Format>('SELECT format, least FROM berth.meta');
-  return row ?? { format: 0, least: 0 };
+  if (!row) throw damaged('meta is empty');
+  if (row.format === KNOWN && missing.length > 0)
+    throw damaged(`${missing.join(', ')} ${missing.length > 1 ? 'are' : 'is'} missing`);
+  return row;
 }
 
 function refuseNewer({ format, least }: Format): void {
@@ -48,8 +71,8 @@ async function apply(connection: DatabaseConnection, from: number): Promise<void
 
 /**
  * Upgrades the schema to the format of this program; if several do so at once, one of them does the work.
- * `onlyMissing` creates a schema but changes none. Throws a DatabaseError for the schema of a newer Berth
- * and, with `onlyMissing`, for that of an older one.
+ * `onlyMissing` creates a schema but changes none. Throws a DatabaseError for a damaged schema, for that of a
+ * newer Berth and, with `onlyMissing`, for that of an older one.
  */
 export async function migrate(
   connection: DatabaseConnection,

@@ -12,7 +12,7 @@ import { newPagesInFlight } from '../../adapters/storage/store_room.ts';
 import { openVault, openVaultOfAny, type Vault, VaultError } from '../../adapters/storage/vault.ts';
 import { loadSettings } from '../../settings/config.ts';
 import { readDatabaseUrl } from '../../settings/database_url.ts';
-import { cloudKeyPath, stateDirPath } from '../../settings/state_dir.ts';
+import { type AddressRecord, cloudKeyPath, stateDirPath } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
@@ -56,6 +56,20 @@ async function lossOf(
   return null;
 }
 
+/** The error while a Berth uses the state directory. */
+function stillRuns({ pid, isCloudServer }: AddressRecord, stateDir: string): CommandError {
+  // A service manager starts again what is only ended by a signal.
+  if (isCloudServer)
+    return new CommandError(
+      `\`berth cloud serve\` runs (pid ${pid}) with ${stateDir}`,
+      `Stop it first: \`kill ${pid}\`, or with the service manager that has started it.`,
+    );
+  return new CommandError(
+    `a daemon runs (pid ${pid}) with ${stateDir}`,
+    'Stop it first: `berth daemon stop`.',
+  );
+}
+
 /** The vault of one side of the copy, `side`. A key that did not seal it is a CommandError with `hint`. */
 async function vaultOf(opened: Promise<Vault>, side: string, hint: string): Promise<Vault> {
   try {
@@ -94,11 +108,7 @@ export const cloudMoveCommand = defineCommand({
       throw new UsageError('cloud.database_url is not set', 'Set it, or BERTH_DATABASE_URL.');
     const stateDir = stateDirPath(globalOptions.stateDir, process.env);
     const running = runningDaemon(stateDir);
-    if (running)
-      throw new CommandError(
-        `a daemon runs (pid ${running.pid}) with ${stateDir}`,
-        'Stop it first: `berth daemon stop`.',
-      );
+    if (running) throw stillRuns(running, stateDir);
     if (!(await takeStateDir(stateDir)))
       throw new CommandError(`another Berth starts with ${stateDir}`, 'Stop it first.');
     const keyFile = cloudKeyPath(cloud.key_file, stateDir);

@@ -7,6 +7,7 @@ import { DatabaseConnection, type DatabaseError } from '../../../src/adapters/po
 import { type Fence, Lease } from '../../../src/adapters/postgres/lease.ts';
 import { migrate } from '../../../src/adapters/postgres/migrate.ts';
 import { postgresCloudStore } from '../../../src/adapters/postgres/postgres_cloud.ts';
+import type { Clock } from '../../../src/runtime/actor.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { readDatabaseUrl } from '../../../src/settings/database_url.ts';
 import { afterThisTest, realTime } from '../../kit/actors.ts';
@@ -31,7 +32,7 @@ async function wayTo(filter: (chunk: Buffer) => Buffer | null): Promise<{ port: 
 }
 
 /** One Berth's lease on the database of `url`. */
-function member(url: string) {
+function member(url: string, clock: Clock = realTime) {
   const address = readDatabaseUrl(url);
   const held = deferred<Fence>();
   const lost = deferred<void>();
@@ -40,7 +41,7 @@ function member(url: string) {
     ...{
       changePermit,
       address,
-      clock: realTime,
+      clock,
       host: 'test',
       ownAddress: null,
       onStandby: () => undefined,
@@ -114,6 +115,31 @@ describe(`the lease of a shared database${NO_POSTGRES}`, () => {
     expect(first.lease.isValid()).toBe(true);
     const [row] = await must(server).run(url, 'SELECT member, token::text FROM berth.lease');
     expect(row).toEqual(fence);
+  });
+
+  it('is lost at once for whoever finds it over, before a write fails for lack of it', async () => {
+    const url = await must(server).createDatabase();
+    let laterMs = 0;
+    const clock: Clock = {
+      ...realTime,
+      // Nothing renews it, and nothing looks whether it is over.
+      after: () => () => undefined,
+      every: () => () => undefined,
+      monotonic: () => realTime.monotonic() + laterMs,
+    };
+    const { lease, connection, held, lost } = member(url, clock);
+    await migrate(connection, true);
+    lease.start();
+    const fence = await held;
+    const order: string[] = [];
+    const noted = lost.then(() => order.push('lost'));
+    const store = postgresCloudStore(connection, {
+      ...{ fence, isValid: () => lease.isValid(), onFenced: () => undefined },
+    });
+    laterMs = 60_000;
+    await store.removePolicy('nights').catch(({ code }) => order.push(code));
+    await noted;
+    expect(order).toEqual(['lost', 'standing_by']);
   });
 
   it('requires notifications, which a pool in transaction mode drops', async () => {
