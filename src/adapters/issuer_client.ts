@@ -174,8 +174,8 @@ export class IssuerSession {
   }
 
   /**
-   * Reads the document of the issuer, which may take `timeoutMs`. Rejects with a NoTokensError, as every method
-   * does.
+   * Reads the document of the issuer, which may take `timeoutMs`. Rejects with a NoTokensError, as every
+   * method does.
    */
   static async open(client: IssuerClient, timeoutMs = ISSUER_TIMEOUT_MS): Promise<IssuerSession> {
     const { issuer } = client;

@@ -92,8 +92,8 @@ export const writeLogin = (stateDir: string, login: StoredLogin): void =>
 export const removeLogin = (stateDir: string): void => rmSync(statePaths(stateDir).login, { force: true });
 
 /**
- * Runs `work` while no other process changes the login of this state directory. Rejects with issuer_unreachable
- * if another one does so for longer than `timeoutMs`.
+ * Runs `work` while no other process changes the login of this state directory. Rejects with
+ * issuer_unreachable if another one does so for longer than `timeoutMs`.
  */
 export async function changeLogin<T>(
   stateDir: string,

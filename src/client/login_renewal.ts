@@ -72,8 +72,8 @@ function noteFailure(stateDir: string, login: PersonLogin, message: string): voi
 
 /**
  * Renews the token if it is due. Only one process at a time does so; the others find what it has stored, also
- * that the issuer did not answer. `patienceMs`: how long to wait for another process, and for an issuer that has
- * not been sent the refresh token yet.
+ * that the issuer did not answer. `patienceMs`: how long to wait for another process, and for an issuer that
+ * has not been sent the refresh token yet.
  */
 export function renewLogin(stateDir: string, url: string, patienceMs?: number): Promise<StoredLogin> {
   const askedAt = Date.now();

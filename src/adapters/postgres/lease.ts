@@ -81,8 +81,8 @@ export class Lease {
   }
 
   /**
-   * Whether no other Berth can hold it, unless this session has ended unnoticed. Whoever is first to ask after
-   * its end makes it lost, before failing for lack of it.
+   * Whether no other Berth can hold it, unless this session has ended unnoticed. Whoever is first to ask
+   * after its end makes it lost, before failing for lack of it.
    */
   isValid(): boolean {
     if (this.state !== 'held') return false;

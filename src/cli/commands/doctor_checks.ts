@@ -149,9 +149,10 @@ const daemon = withLocal(async (_cli, local) => {
   } catch (error) {
     const about = `the daemon (pid ${running.pid}) does not answer: ${errorMessage(error)}`;
     if (!hasErrorCode(error, 'unproven')) return [{ state: 'wrong', about }];
-    const fix =
-      `If its token was changed, \`kill -HUP ${running.pid}\` makes it read the new one. ` +
-      '`berth daemon restart` does so too, but may stop services.';
+    const fix = process.env['BERTH_AUTH_TOKEN']
+      ? 'BERTH_AUTH_TOKEN, which overrides auth.token, is not its token: correct or unset it.'
+      : `If its token was changed, \`kill -HUP ${running.pid}\` makes it read the new one. ` +
+        '`berth daemon restart` does so too, but may stop services.';
     return [{ state: 'wrong', about, fix }];
   }
 });

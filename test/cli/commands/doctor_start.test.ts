@@ -130,3 +130,17 @@ describe('a running daemon', () => {
     );
   });
 });
+
+it.each([
+  ['of the environment', 'wrong-token', 'BERTH_AUTH_TOKEN, which overrides auth.token, is not its token'],
+  ['of the configuration', '', 'If its token was changed, `kill -HUP'],
+])('a wrong token %s is found where it comes from', async (_where, given, fix) => {
+  const daemon = await daemonOf({ config: '[auth]\ntoken = "the-right-token"\n' });
+  if (given === '') writeFileSync(daemon.configFile, '[auth]\ntoken = "another-token"\n', { mode: 0o600 });
+  const more = { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile, BERTH_AUTH_TOKEN: given };
+  const { code, stdout } = await berth(['doctor'], { env: cleanEnv(folder(), more) });
+  expect([code, stdout]).toEqual([
+    1,
+    expect.stringContaining(`does not know the token: the token was not sent\n    ${fix}`),
+  ]);
+});
