@@ -85,3 +85,13 @@ describe.each(TYPES)('the screens of %s', (type) => {
     }
   });
 });
+
+it('gemini with a prompt in its own queue is working, although its title says that it is ready', async () => {
+  for (const screen of readScreens('gemini').filter(({ situation }) => situation === 'begun')) {
+    const at = screen.lines.findIndex((line) => line.includes('? for shortcuts'));
+    const queue = ['', '  Queued (press ↑ to edit):', '    hello'];
+    const lines = screen.lines.toSpliced(at, 0, ...queue);
+    expect(await toldOf(rulesOf('gemini'), { ...screen, lines })).toEqual(['working', 'screen:queued']);
+    expect(await toldOf(rulesOf('gemini'), screen)).toEqual(['idle', 'screen:prompt']);
+  }
+});

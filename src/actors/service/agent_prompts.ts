@@ -223,8 +223,10 @@ export class AgentPrompts {
     const isOver = (): PromptLook<AgentStatus> => {
       const status = this.options.status();
       const hasChanged = status.since > submitted.at;
-      const guessedMs = this.guessedMs(status);
-      if (guessedMs > 0 && prompt.wait === 'idle') return { againMs: guessedMs };
+      // A program that takes the prompt from its own queue is idle for a moment.
+      const briefMs = submitted.mayBeQueued ? this.unsettledMs(status) : 0;
+      const doubtMs = Math.max(briefMs, this.guessedMs(status));
+      if (doubtMs > 0 && prompt.wait === 'idle') return { againMs: doubtMs };
       if (prompt.wait === 'change' ? hasChanged : hasChanged && status.state !== 'working')
         return status.state === 'starting' ? NOT_YET : { found: status };
       const restMs = untaken === log.end() ? PROMPT.untakenMs : AGENT_STATE.outputMs;

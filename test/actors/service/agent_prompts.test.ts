@@ -541,6 +541,27 @@ describe('a prompt that waits', () => {
     expect(bot.watching).toBe(0);
   });
 
+  it('waits on while a program that has just started takes the prompt from its queue', async () => {
+    const bot = deafProgram();
+    bot.startedAt = bot.clock.now();
+    bot.onTyped = (text) => bot.draw(text === '\r' ? '> late\n>' : `> ${text}`);
+    bot.draw('>');
+    const answer = bot.prompt('late', { wait: 'idle' });
+    await bot.pass(PROMPT.settleMs);
+    await bot.pass(2 * TYPING_MS);
+    bot.become('working');
+    await bot.pass(200);
+    bot.become('idle');
+    await bot.pass(PROMPT.settleMs / 2);
+    bot.become('working');
+    await bot.pass(5_000);
+    bot.draw('> late\n* heard\n>');
+    bot.become('idle');
+    await bot.pass(PROMPT.settleMs);
+    expect(await answer).toMatch(/^idle.*heard/);
+    expect(bot.watching).toBe(0);
+  });
+
   it('waits longer for an agent that does not show the prompt', async () => {
     const bot = new Program();
     bot.isDeaf = true;
