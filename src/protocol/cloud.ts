@@ -52,8 +52,8 @@ export interface ObservedWorkload {
   /** The sleep settings in its own annotations; null if none. */
   sleep: SleepAnnotations | null;
   /**
-   * The last writer of spec.replicas (from managedFields), and the tool that manages the object (from its
-   * labels); null if unknown.
+   * The last writer of spec.replicas (from managedFields), and the tool that manages the object (from that
+   * writer's name, or its labels and annotations); null if unknown.
    */
   scaledBy: string | null;
   keeper: string | null;

@@ -5,7 +5,7 @@ import { CLOUD } from '../../settings/cloud_limits.ts';
 
 type Subject = Pick<ObservedWorkload, 'kind' | 'namespace' | 'name'>;
 
-/** Keyed by the tools of KEEPER_MARKS in parse_objects.ts. */
+/** Keyed by the tools of KEEPER_MARKS and KEEPER_WRITERS in parse_objects.ts. */
 const KEEPER_SETTINGS: Readonly<Record<string, (subject: Subject) => string>> = {
   'Argo CD': ({ kind, namespace, name }) =>
     'add RespectIgnoreDifferences=true to spec.syncPolicy.syncOptions of its Application, and ' +

@@ -21,7 +21,9 @@ import {
   type V1DeploymentCondition,
   type V1LabelSelectorRequirement,
   type V1ManagedFieldsEntry,
+  type V1ObjectMeta,
   type V1Status,
+  type Wire,
   wire,
 } from './wire_types.ts';
 
@@ -116,8 +118,33 @@ const KEEPER_MARKS: readonly [mark: string, keeper: string][] = [
   ['fleet.cattle.io/bundle-id', 'Fleet'],
 ];
 
+/**
+ * The names under which the same tools write. Argo CD 2 tracks its objects by a label that Helm sets as well,
+ * `app.kubernetes.io/instance`, so only its name tells.
+ */
+const KEEPER_WRITERS: ReadonlyMap<unknown, string> = new Map([
+  ['argocd-controller', 'Argo CD'],
+  ['argocd-application-controller', 'Argo CD'],
+  ['kustomize-controller', 'Flux'],
+  ['helm-controller', 'Flux'],
+  ['fleetagent', 'Fleet'],
+]);
+
 const has = (map: unknown, key: string): boolean =>
   typeof map === 'object' && map !== null && Object.hasOwn(map, key);
+
+/** The tool that keeps the object in sync; `scaler`: the manager that last wrote spec.replicas. */
+function keeperOf(metadata: Wire<V1ObjectMeta>, scaler: string | null): string | null {
+  const { labels, annotations, managedFields } = metadata ?? {};
+  const writer = KEEPER_WRITERS.get(scaler);
+  if (writer !== undefined) return writer;
+  const marked = KEEPER_MARKS.find(([mark]) => has(labels, mark) || has(annotations, mark));
+  if (marked) return marked[1];
+  // Berth's own write hides who scaled it before, so whoever wrote the rest counts.
+  if (scaler !== FIELD_MANAGER) return null;
+  const managers = arrayOrEmpty(managedFields).map((item) => wire<V1ManagedFieldsEntry>(item)?.manager);
+  return managers.map((name) => KEEPER_WRITERS.get(name)).find(Boolean) ?? null;
+}
 
 /** The row of a Deployment or StatefulSet; undefined for an invalid object. */
 export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWorkload | undefined {
@@ -133,6 +160,7 @@ export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWor
     !RESOURCE_VERSION.test(version)
   )
     return undefined;
+  const scaler = scaledBy(metadata?.managedFields);
   return {
     kind,
     namespace,
@@ -152,10 +180,8 @@ export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWor
     wakeReceipt: parseWakeReceipt(metadata?.annotations?.[WAKE_ANNOTATION]),
     activity: parseActivity(metadata?.annotations?.[ACTIVITY_ANNOTATION]),
     sleep: readSleepAnnotations(metadata?.annotations),
-    scaledBy: scaledBy(metadata?.managedFields),
-    keeper:
-      KEEPER_MARKS.find(([mark]) => has(metadata?.labels, mark) || has(metadata?.annotations, mark))?.[1] ??
-      null,
+    scaledBy: scaler,
+    keeper: keeperOf(metadata, scaler),
   };
 }
 

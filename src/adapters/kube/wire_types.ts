@@ -12,6 +12,7 @@ export type {
   V1LabelSelectorRequirement,
   V1ManagedFieldsEntry,
   V1Namespace,
+  V1ObjectMeta,
   V1OwnerReference,
   V1Pod,
   V1PodCondition,

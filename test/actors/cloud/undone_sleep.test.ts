@@ -20,9 +20,9 @@ describe('a sleep that something else undoes', () => {
     const here = await cloud();
     await here.add(double.kubeconfig);
     await here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request', holdMs: null });
-    scaleBy(double, 'argocd-controller', 4);
+    scaleBy(double, 'operator', 4);
     const { sleep_reason } = await here.until('web/hello', (row) => row.replicas === 4);
-    expect(sleep_reason).toBe('the sleep was undone by argocd-controller, which set 4 replicas');
+    expect(sleep_reason).toBe('the sleep was undone by operator, which set 4 replicas');
   });
 
   it('leaves a receipt that does not affect later changes', async () => {
@@ -86,6 +86,8 @@ describe('a sleep that something else undoes', () => {
   });
 
   const ARGO = { labels: { 'argocd.argoproj.io/instance': 'shop' } };
+  /** Argo CD 2 and Helm set this one. */
+  const INSTANCE = { labels: { 'app.kubernetes.io/instance': 'shop' } };
   const MINUTE = 60_000;
 
   /** A workload that auto-sleep puts to sleep. */
@@ -116,6 +118,14 @@ describe('a sleep that something else undoes', () => {
       'Argo CD',
       ARGO,
       'argocd-controller',
+      null,
+      'RespectIgnoreDifferences=true',
+      '{group: apps, kind: Deployment',
+    ],
+    [
+      'Argo CD with its earlier label',
+      INSTANCE,
+      'argocd-application-controller',
       null,
       'RespectIgnoreDifferences=true',
       '{group: apps, kind: Deployment',
@@ -152,11 +162,14 @@ describe('a sleep that something else undoes', () => {
     expect(here.find('web/hello').policy).toMatchObject({ schedule: 'policy:nights', next_switch: null });
   });
 
-  it('by a person counts once, also if a tool manages the workload', async () => {
-    const { left, undoneBy } = await autoSlept(ARGO, null);
-    await undoneBy('kubectl', 2);
+  it.each([
+    ['a person, also if a tool manages the workload,', ARGO, 'kubectl'],
+    ['something that is not known to do it again', INSTANCE, 'operator'],
+  ])('by %s counts once', async (_, metadata, manager) => {
+    const { left, undoneBy } = await autoSlept(metadata, null);
+    await undoneBy(manager, 2);
     expect(await left()).toBeUndefined();
-    await undoneBy('kubectl', 4);
+    await undoneBy(manager, 4);
     await eventually(left);
   });
 

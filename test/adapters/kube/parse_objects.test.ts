@@ -85,6 +85,36 @@ describe('an object', () => {
     });
   });
 
+  it.each<[manager: string, labels: Record<string, string>, keeper: string | null]>([
+    ['argocd-controller', {}, 'Argo CD'],
+    ['argocd-application-controller', {}, 'Argo CD'],
+    ['kustomize-controller', {}, 'Flux'],
+    ['helm-controller', {}, 'Flux'],
+    ['fleetagent', {}, 'Fleet'],
+    // Who scaled it counts more than what marks it.
+    ['kustomize-controller', { 'argocd.argoproj.io/instance': 'shop' }, 'Flux'],
+    ['kube-controller-manager', { 'argocd.argoproj.io/instance': 'shop' }, 'Argo CD'],
+    ['helm', { 'app.kubernetes.io/instance': 'shop' }, null],
+    ['kube-controller-manager', { 'app.kubernetes.io/instance': 'shop' }, null],
+  ])('that %s scaled, with labels %j, is kept by %s', (manager, labels, keeper) => {
+    const object = workload('web', 'hello', 3, { labels });
+    Object.assign(object.metadata, { uid: 'u-1', resourceVersion: '7' });
+    const scaled = (by: string, time: string) =>
+      object.metadata.managedFields.push({
+        ...{ manager: by, time, fieldsV1: { 'f:spec': { 'f:replicas': {} } } },
+      });
+    scaled(manager, '2027-01-01T00:00:00Z');
+    expect(seenWorkloadOf('Deployment', object)).toMatchObject({ scaledBy: manager, keeper });
+    // A sleep by Berth changes nothing about that.
+    scaled('berth', '2027-01-02T00:00:00Z');
+    const kept = labels['argocd.argoproj.io/instance'] ? 'Argo CD' : keeper;
+    expect(seenWorkloadOf('Deployment', object)).toMatchObject({ scaledBy: 'berth', keeper: kept });
+    // Another one that scales it is not taken for the tool.
+    scaled('operator', '2027-01-03T00:00:00Z');
+    const marked = labels['argocd.argoproj.io/instance'] ? 'Argo CD' : null;
+    expect(seenWorkloadOf('Deployment', object)).toMatchObject({ scaledBy: 'operator', keeper: marked });
+  });
+
   it('may be anything: it becomes a row, nothing, or a WireError', () => {
     const hostile = fc.letrec((tie) => ({
       value: fc.oneof({ maxDepth: 6 }, fc.jsonValue({ maxDepth: 2 }), tie('object')),
