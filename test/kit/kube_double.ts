@@ -297,7 +297,7 @@ class Server implements Double {
     this.tell(pluralOf(kind), 'DELETED', this.stamped(kind, object));
   }
 
-  private accountAnswer({ path, method, body, contentType }: Seen): [number, Json] | null {
+  private accountAnswer({ path, method, query, body, contentType }: Seen): [number, Json] | null {
     const [, namespace = '', name] =
       /^\/api\/v1\/namespaces\/([^/]+)\/serviceaccounts\/([^/]+)\/token$/.exec(path) ?? [];
     if (name !== undefined && this.isDenied('create serviceaccounts/token', namespace))
@@ -308,6 +308,14 @@ class Server implements Double {
       this.tokens.add(this.token);
       const token = this.accountToken(this.now(), body.spec.expirationSeconds, name, namespace);
       return [201, { status: { token } }];
+    }
+    const rights = /^\/apis\/rbac\.authorization\.k8s\.io\/v1\/([a-z]+)$/.exec(path)?.[1];
+    if (rights !== undefined && this.isDenied(`list ${rights}`, ''))
+      return [403, status(403, 'Forbidden', `${rights} is forbidden`)];
+    if (rights !== undefined) {
+      const end = `/${rights}/${query.get('fieldSelector')?.replace('metadata.name=', '')}`;
+      const items = [...this.manifests].flatMap(([key, object]) => (key.endsWith(end) ? [object] : []));
+      return [200, { metadata: { resourceVersion: '1' }, items }];
     }
     if (contentType === 'application/apply-patch+yaml')
       this.manifests.set(path, { ...body, metadata: { ...body.metadata, uid: 'the-uid' } });

@@ -589,12 +589,20 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/adapters/kube/parse_objects.test.ts'],
     ],
     [
+      'unlisted-grants',
+      'an account is removed only where it says that it has rights',
+      'src/cli/kit/cluster_accounts.ts',
+      '...listed, ...stated',
+      '...stated',
+      ['test/cli/commands/k8s_accounts.test.ts'],
+    ],
+    [
       'forgotten-grants',
       'an account forgets where it was given rights when it is given others',
       'src/adapters/kube/service_account.ts',
       '...now, ...(before?.grants ?? [])',
       '...now',
-      ['test/cli/commands/k8s_add.test.ts'],
+      ['test/cli/commands/k8s_accounts.test.ts'],
     ],
     [
       'gone-is-a-conflict',

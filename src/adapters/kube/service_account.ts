@@ -25,6 +25,9 @@ export interface ManifestObject {
 
 const OWN_NAMESPACE = 'berth';
 const LABELS = { 'app.kubernetes.io/managed-by': 'berth' };
+const LABEL_SELECTOR = Object.entries(LABELS)
+  .map((pair) => pair.join('='))
+  .join();
 const RBAC = 'rbac.authorization.k8s.io';
 /** Says where an account was given rights, so that all of them can be removed. */
 const GRANTS_ANNOTATION = 'berth/namespaces';
@@ -50,14 +53,19 @@ export function accountName(user: string, host: string, server: string | null): 
 }
 
 /**
+ * The name of an account's Roles and RoleBindings outside of its own namespace: an account of the same name
+ * may have rights there as well.
+ */
+const nameElsewhere = ({ namespace, name }: ServiceAccountName): string => `${name}.${namespace}`;
+
+/**
  * The objects of the account, with rights in all namespaces (null) or in some. In that case the first one
  * contains the ServiceAccount, and nothing outside them is requested.
  */
 export function accountManifest(name: string, namespaces: readonly string[] | null): ManifestObject[] {
   const [home = OWN_NAMESPACE] = namespaces ?? [];
-  // An account of the same name with another home may have rights in the same namespace.
   const nameIn = (namespace: string | null): string =>
-    namespace === null || namespace === home ? name : `${name}.${home}`;
+    namespace === null || namespace === home ? name : nameElsewhere({ namespace: home, name });
   const made = (apiVersion: string, kind: string, namespace: string | null): ManifestObject => ({
     apiVersion,
     kind,
@@ -117,6 +125,24 @@ export function accountObjects(
   return [...new Map(all.map((object) => [objectName(object), object])).values()];
 }
 
+/**
+ * The kubectl commands that remove an account and its rights, wherever it was given them. The namespace
+ * `berth` stays: others may use it.
+ */
+export function removalCommands(account: ServiceAccountName): string[] {
+  const { namespace, name } = account;
+  const own = accountManifest(name, [namespace]).map(
+    ({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}`,
+  );
+  return [
+    ...(namespace === OWN_NAMESPACE
+      ? [`kubectl delete --ignore-not-found clusterrole/${name} clusterrolebinding/${name}`]
+      : []),
+    `kubectl delete role,rolebinding -A --field-selector metadata.name=${nameElsewhere(account)}`,
+    `kubectl delete --ignore-not-found -n ${namespace} ${own.join(' ')}`,
+  ];
+}
+
 const PLURALS: Readonly<Record<string, string>> = {
   Namespace: 'namespaces',
   ServiceAccount: 'serviceaccounts',
@@ -142,6 +168,8 @@ export const objectName = ({ kind, metadata: { name, namespace } }: ManifestObje
 const hasStatus = (error: unknown, status: number): boolean =>
   error instanceof KubeError && error.status.status === status;
 
+const isGrant = (one: string): boolean => one === ALL_NAMESPACES || DNS_SUBDOMAIN.test(one);
+
 interface AccountObject {
   metadata: { uid: string; annotations: Record<string, string> };
 }
@@ -166,10 +194,36 @@ export async function findAccount(
     const { uid, annotations } = wire<AccountObject>(parseJson(body))?.metadata ?? {};
     // Anyone who may change the account may have written it.
     const grants = boundedText(annotations?.[GRANTS_ANNOTATION], MAX_GRANTS_CHARS).split(',');
-    const isGrant = (one: string): boolean => one === ALL_NAMESPACES || DNS_SUBDOMAIN.test(one);
     return { uid: boundedText(uid, 128), grants: grants.filter(isGrant) };
   } catch (error) {
     if (hasStatus(error, 404)) return null;
+    throw error;
+  }
+}
+
+/**
+ * Where the cluster has Roles and bindings of the account: namespaces other than its own, or ALL_NAMESPACES;
+ * null: the user may not list them. Fails as `KubeHttp.call`.
+ */
+export async function listedGrants(http: KubeHttp, account: ServiceAccountName): Promise<string[] | null> {
+  const kinds = ['Role', 'RoleBinding'];
+  if (account.namespace === OWN_NAMESPACE) kinds.push('ClusterRole', 'ClusterRoleBinding');
+  const listed = async (kind: string): Promise<string[]> => {
+    const name = kind.startsWith('Cluster') ? account.name : nameElsewhere(account);
+    const body = await http.call({
+      action: `list ${PLURALS[kind]} in all namespaces`,
+      path: collectionOf(kind, undefined),
+      query: { fieldSelector: `metadata.name=${name}`, labelSelector: LABEL_SELECTOR },
+    });
+    const items = arrayOrEmpty(wire<{ items: unknown[] }>(parseJson(body))?.items);
+    return items
+      .map((item) => boundedText(wire<ManifestObject>(item)?.metadata?.namespace, 63) || ALL_NAMESPACES)
+      .filter(isGrant);
+  };
+  try {
+    return [...new Set((await Promise.all(kinds.map(listed))).flat())];
+  } catch (error) {
+    if (hasStatus(error, 403)) return null;
     throw error;
   }
 }
@@ -266,8 +320,10 @@ export function tokenRenewal(token: string): TokenRenewal | null {
     return null;
   }
   const { sub, iat, exp } = claims ?? {};
-  const [, namespace, name] = SUBJECT.exec(boundedText(sub, 400)) ?? [];
-  if (!namespace || !name || typeof iat !== 'number' || typeof exp !== 'number') return null;
+  const [, namespace = '', name = ''] = SUBJECT.exec(boundedText(sub, 400)) ?? [];
+  // They go into the commands that people are given.
+  if (!DNS_SUBDOMAIN.test(namespace) || !DNS_SUBDOMAIN.test(name)) return null;
+  if (typeof iat !== 'number' || typeof exp !== 'number') return null;
   if (!isTime(iat * 1_000) || !isTime(exp * 1_000) || iat >= exp) return null;
   const uid = boundedText(claims?.['kubernetes.io']?.serviceaccount?.uid, 128);
   return { namespace, name, uid, issuedAt: Math.round(iat * 1_000) };

@@ -93,7 +93,7 @@ export function clusterFields(
     throw new KubeconfigError(`${what} is not verified (insecure-skip-tls-verify)`, UNVERIFIED);
   const server = textOf(cluster, 'server');
   if (server === undefined) throw new KubeconfigError(`${what} has no server`);
-  if (!server.startsWith('https://'))
+  if (!/^https:\/\//i.test(server))
     throw new KubeconfigError(
       `the server ${server} is no https:// address`,
       'Berth sends no login without TLS.',

@@ -5,7 +5,7 @@ import { offerAccountRemoval } from '../kit/cluster_accounts.ts';
 import { CONTEXT_OPTIONS, type ContextOptions, chooseContext } from '../kit/cluster_login.ts';
 import { defineCommand, flagOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
-import { UsageError } from '../kit/exit_codes.ts';
+import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { findCluster } from '../kit/k8s_lookup.ts';
 
 /** Offers to remove the account of a cluster, if it has one. */
@@ -15,15 +15,12 @@ async function offerAccount(
   options: ContextOptions & { account: boolean },
 ): Promise<void> {
   const { token_renewal: renewal, server } = cluster;
-  if (renewal !== null)
-    await offerAccountRemoval(
-      command,
-      { cluster, renewal, which: '' },
-      options,
-      options.account || null,
-      () => chooseContext({ ...options, server }),
-    );
-  else if (options.account) command.out.note(`Berth has no account of its own in ${cluster.name}.`);
+  if (renewal !== null) {
+    const offered = { cluster, renewal, which: '' } as const;
+    const choose = () => chooseContext({ ...options, server });
+    if (!(await offerAccountRemoval(command, offered, options, options.account || null, choose)))
+      throw new CommandError('nothing is changed');
+  } else if (options.account) command.out.note(`Berth has no account of its own in ${cluster.name}.`);
 }
 
 export const clusterRemoveCommand = defineCommand({

@@ -2,7 +2,7 @@
 
 import { serverAddress } from '../../adapters/kube/server_address.ts';
 import type { ClusterDetail } from '../../client/records.ts';
-import { accountOf, offerAccountRemoval } from '../kit/cluster_accounts.ts';
+import { accountOf, noteAccountStays, offerAccountRemoval } from '../kit/cluster_accounts.ts';
 import {
   ACCOUNT_OPTIONS,
   type ChosenContext,
@@ -51,7 +51,8 @@ async function offerEarlierAccount(
   const { token_renewal: now } = await cloud.cluster(cluster.id);
   if (now && accountOf(now) === accountOf(renewal)) return;
   const earlier = { cluster, renewal, which: 'earlier ' } as const;
-  await offerAccountRemoval(command, earlier, options, null, async () => chosen);
+  if (!(await offerAccountRemoval(command, earlier, options, null, async () => chosen)))
+    await noteAccountStays(command, earlier);
 }
 
 export const clusterRenewCommand = defineCommand({

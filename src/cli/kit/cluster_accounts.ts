@@ -13,17 +13,16 @@ type Renewal = NonNullable<ClusterDetail['token_renewal']>;
 export const accountOf = ({ namespace, service_account: name }: Renewal): string =>
   `ServiceAccount ${namespace}/${name}`;
 
-/** Removes the account of a cluster, with the user's own login. */
+/** Removes the account of a cluster, with the user's own login; false: the user refused the list. */
 async function removeAccount(
   command: CommandContext,
   chosen: ChosenContext,
   { name: cluster, namespaces }: ClusterDetail,
   { namespace, service_account: name, uid }: Renewal,
   options: ContextOptions,
-): Promise<void> {
-  const { ALL_NAMESPACES, accountObjects, findAccount, objectName, removeManifest } = await import(
-    '../../adapters/kube/service_account.ts'
-  );
+): Promise<boolean> {
+  const { ALL_NAMESPACES, accountObjects, findAccount, listedGrants, objectName, removeManifest } =
+    await import('../../adapters/kube/service_account.ts');
   const account = { namespace, name };
   // An account that does not say so was made for the namespaces of the cluster.
   const likely = namespaces.includes(namespace) ? namespaces : [ALL_NAMESPACES, ...namespaces];
@@ -35,15 +34,20 @@ async function removeAccount(
         `the context ${chosen.context.name} leads to another cluster than ${cluster}`,
         'Name the right one with --context.',
       );
-    const objects = accountObjects(account, found?.grants.length ? found.grants : likely);
+    const stated = found?.grants ?? [];
+    // The account may say less: `kubectl apply` of a manifest with fewer namespaces replaces what it says.
+    const listed = await listedGrants(http, account);
+    const grants = listed ? [...listed, ...stated] : stated.length > 0 ? stated : likely;
+    const objects = accountObjects(account, grants);
     if (!options.yes) {
       command.out.note(`With the context ${chosen.context.name}, these are removed from the cluster:`);
       for (const object of objects) command.out.note(`  ${objectName(object)}`);
-      if (!(await isAgreed(command, 'Remove them?'))) throw new CommandError('nothing is changed');
+      if (!(await isAgreed(command, 'Remove them?'))) return null;
     }
     return removeManifest(http, objects);
   });
-  for (const one of kept) command.out.note(`${one} stays: other things are in it.`);
+  for (const one of kept ?? []) command.out.note(`${one} stays: other things are in it.`);
+  return kept !== null;
 }
 
 /** The name of another cluster here that uses the same account; undefined: none does. */
@@ -63,25 +67,39 @@ interface OfferedAccount {
   which: '' | 'earlier ';
 }
 
+/** Says that the account stays, and how to remove it without Berth. */
+export async function noteAccountStays(
+  command: CommandContext,
+  { cluster, renewal, which }: OfferedAccount,
+): Promise<void> {
+  const { removalCommands } = await import('../../adapters/kube/service_account.ts');
+  const { namespace, service_account: name } = renewal;
+  command.out.note(`Its ${which}${accountOf(renewal)} stays in the cluster ${cluster.name}. To remove it:`);
+  for (const line of removalCommands({ namespace, name })) command.out.note(`  ${line}`);
+}
+
 /**
- * Removes an account if the user wants that and nothing else uses it; otherwise says that it stays.
- * `isWanted` null: asks, if that is possible. `choose` finds the context to remove it with.
+ * Removes an account if the user wants that and nothing else uses it; otherwise says that it stays. Resolves
+ * with false, and says nothing, if the user wants that but refuses the list of objects. `isWanted` null:
+ * asks, if that is possible. `choose` finds the context to remove it with.
  */
 export async function offerAccountRemoval(
   command: CommandContext,
-  { cluster, renewal, which }: OfferedAccount,
+  offered: OfferedAccount,
   options: ContextOptions,
   isWanted: boolean | null,
   choose: () => Promise<ChosenContext>,
-): Promise<void> {
+): Promise<boolean> {
+  const { cluster, renewal, which } = offered;
   const account = `${which}${accountOf(renewal)}`;
   const other = await sharer(await command.client(), cluster.id, renewal);
   if (other !== undefined) {
     command.out.note(`Its ${account} stays in the cluster ${cluster.name}: ${other} uses it, too.`);
-    return;
+    return true;
   }
   const isAsked = canAsk(command) && !options.yes;
   if (isWanted ?? (isAsked && (await isAgreed(command, `Remove its ${account}, too?`))))
-    await removeAccount(command, await choose(), cluster, renewal, options);
-  else command.out.note(`Its ${account} stays in the cluster ${cluster.name}.`);
+    return removeAccount(command, await choose(), cluster, renewal, options);
+  await noteAccountStays(command, offered);
+  return true;
 }

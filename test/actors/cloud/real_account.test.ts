@@ -1,20 +1,25 @@
 // The account that Berth has made for it, on the real cluster: its rights are enough and no more, and it renews
 // its own token.
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import {
+  ALL_NAMESPACES,
   accountManifest,
   accountName,
   accountObjects,
   applyManifest,
   findAccount,
+  listedGrants,
   objectName,
+  removalCommands,
   removeManifest,
   requestToken,
   tokenRenewal,
 } from '../../../src/adapters/kube/service_account.ts';
 import { withUserCluster } from '../../../src/adapters/kubeconfig/user_cluster.ts';
+import type { ServiceAccountName } from '../../../src/protocol/cluster_account.ts';
 import { realTime, virtualClock } from '../../kit/actors.ts';
 import { ANY, cloud, clusterInput, eventually } from '../../kit/cloud.ts';
 import { kubeconfigFor } from '../../kit/kube_accounts.ts';
@@ -54,6 +59,12 @@ it('an account shares no object with one of the same name in another namespace',
     for (const { kind, metadata, roleRef } of manifest as Json[])
       if (kind.endsWith('Binding')) expect(roleRef.name).toBe(metadata.name);
 });
+
+/** As people call it, with `input` as a manifest. Throws what it prints when it fails. */
+const kubectl = (args: string[], input?: object): string =>
+  execFileSync('kubectl', ['--kubeconfig', process.env['BERTH_TEST_KUBECONFIG'] ?? '', ...args], {
+    ...{ encoding: 'utf8', input: JSON.stringify(input) },
+  });
 
 describeReal('an account of its own', () => {
   const box = sandbox();
@@ -159,5 +170,36 @@ describeReal('an account of its own', () => {
     }
     const { status } = await api('GET', `/api/v1/namespaces/${box.namespace}`);
     expect(status).toBe(200);
+  });
+
+  it('is found and removed wherever it has rights, whatever it says about them', async () => {
+    const account = { namespace: box.namespace, name };
+    await made([box.namespace, 'default']);
+    const narrower = accountManifest(name, [box.namespace]);
+    kubectl(['apply', '--server-side', '--force-conflicts', '-f', '-'], {
+      apiVersion: 'v1',
+      kind: 'List',
+      items: narrower,
+    });
+    const state = (of: ServiceAccountName) =>
+      asAdmin('', async (http) => [await findAccount(http, of), await listedGrants(http, of)]);
+    expect(await state(account)).toMatchObject([{ grants: [box.namespace] }, ['default']]);
+    const token = await asAdmin('', (http) => requestToken(http, account, LIFETIME_S));
+    expect(await withUserCluster(kubeconfigFor(token), (http) => listedGrants(http, account))).toBeNull();
+    // What people are told to run.
+    const remove = (of: ServiceAccountName) => {
+      for (const line of removalCommands(of)) kubectl(line.split(' ').slice(1));
+    };
+    remove(account);
+    expect(await state(account)).toEqual([null, []]);
+
+    const wide = { namespace: 'berth', name };
+    await made(null);
+    expect(await state(wide)).toMatchObject([{ grants: [ALL_NAMESPACES] }, [ALL_NAMESPACES]]);
+    remove(wide);
+    expect(await state(wide)).toEqual([null, []]);
+    remove(wide);
+    const tokens = `/apis/rbac.authorization.k8s.io/v1/namespaces/berth/roles/${name}-token`;
+    expect(await api('GET', tokens)).toMatchObject({ status: 404 });
   });
 });
