@@ -39,7 +39,7 @@ function workloadFacts(workload: Workload, now: number): Fact[] {
     ['decides', whoDecides(workload)],
     ['next', nextSwitchText(workload, now)],
     ['awake until', policy?.awake_until ?? ''],
-    ['faults', policy?.faults.join('; ') ?? ''],
+    ['warnings', policy?.faults.join('; ') ?? ''],
     ['asleep by', workload.sleep_reason ?? ''],
     ['woken by', workload.wake_reason ?? ''],
     ...workload.managed_by.map(

@@ -78,7 +78,7 @@ export function AutoSleep({ workload }: { workload: Workload }) {
   );
 }
 
-/** When policies or annotations next switch the workload, who decides, and the faults of its annotations. */
+/** When policies or annotations next switch the workload, who decides, and what is wrong with that. */
 function NextSwitch({ workload }: { workload: Workload }) {
   const faults = workload.policy?.faults ?? [];
   const text = nextSwitchText(workload, tenSeconds.value);
@@ -88,7 +88,7 @@ function NextSwitch({ workload }: { workload: Workload }) {
       class="soft number cell-switch"
       title={visibleLine([text, who, ...faults].filter(Boolean).join('; '))}
     >
-      {faults.length > 0 && <span class="bad">{countText(faults.length, 'fault')} </span>}
+      {faults.length > 0 && <span class="bad">{countText(faults.length, 'warning')} </span>}
       {text} {text !== '' && <span class="switch-who">{visibleLine(who)}</span>}
     </span>
   );

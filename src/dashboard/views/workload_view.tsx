@@ -51,7 +51,7 @@ function factsOf(workload: Workload): Fact[] {
       return ['Managed by', visibleLine(`${tool}. To let it sleep: ${settings}`)];
     }),
     faults.length > 0 && [
-      'Faults',
+      'Warnings',
       <span key="faults" class="bad">
         {visibleLine(faults.join('; '))}
       </span>,
