@@ -589,6 +589,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/adapters/kube/parse_objects.test.ts'],
     ],
     [
+      'ended-pause',
+      'a command ends while a call to the cluster pauses',
+      'src/adapters/kubeconfig/user_cluster.ts',
+      'setInterval(() => undefined, ALIVE_MS)',
+      'setInterval(() => undefined, ALIVE_MS).unref()',
+      ['test/cli/commands/k8s_accounts.test.ts'],
+    ],
+    [
       'unlisted-grants',
       'an account is removed only where it says that it has rights',
       'src/cli/kit/cluster_accounts.ts',

@@ -11,6 +11,8 @@ import { KubeconfigError } from './kubeconfig_files.ts';
 /** The user may reach any address in their own kubeconfig; the daemon has a rule of its own. */
 const ANY_ADDRESS = { allow: 'any', apiOnLoopback: true } as const;
 
+const ALIVE_MS = 60_000;
+
 const HINTS: ReadonlyMap<number, string> = new Map([
   [401, 'Log in again, as for kubectl, and repeat the command.'],
   [403, 'Ask an administrator for the right, or to apply what `berth k8s add --print` prints.'],
@@ -44,11 +46,14 @@ export async function withUserCluster<T>(
 ): Promise<T> {
   const dialer = createClusterDialer(checkStandalone(kubeconfig), ANY_ADDRESS);
   const http = createKubeHttp(dialer, systemClock);
+  // While a call pauses, as before a retry, nothing else keeps the process alive: it would end with 0.
+  const alive = setInterval(() => undefined, ALIVE_MS);
   try {
     return await work(http);
   } catch (error) {
     throw loginError(error);
   } finally {
+    clearInterval(alive);
     await http.close();
   }
 }

@@ -204,6 +204,15 @@ it('berth k8s rm --account removes all that the account was given, whatever name
   expect(places().filter((place) => place.startsWith('Cluster'))).toEqual([]);
 });
 
+it('berth k8s add does not end while it waits before a call to a busy cluster', async () => {
+  const { double, run, places } = await accounts();
+  const busy = { kind: 'status', status: 429, headers: { 'retry-after': '1' } } as const;
+  double.fault(({ path }) => path.includes('/serviceaccounts/'), busy);
+  const added = await run('add prod --service-account --yes --namespaces web,data');
+  expect(added.stdout).toContain('prod is registered');
+  expect(places()).toEqual(IN_WEB_AND_DATA);
+});
+
 it('berth k8s rm --account also removes rights of which the account says nothing any more', async () => {
   const { double, run, places, narrow } = await accounts();
   await run('add prod --service-account --yes --namespaces web,data');
