@@ -573,6 +573,8 @@ export const MUTANTS: readonly Mutant[] = [
       'receipt !== null && receipt.from !== switched?.sleptBy',
       'receipt !== null',
       ['test/actors/cloud/policies.test.ts'],
+    ],
+    [
       'unnamed-keeper',
       'a GitOps tool that sets replicas is not recognized by its name',
       'src/adapters/kube/parse_objects.ts',
