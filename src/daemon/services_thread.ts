@@ -23,6 +23,7 @@ import { bootId } from '../adapters/process/process_table.ts';
 import { systemUsage } from '../adapters/process/process_usage.ts';
 import { limitProbes, socketProbe } from '../adapters/ready_probe.ts';
 import { openDaemonStore } from '../adapters/storage/daemon_store.ts';
+import { leftOutServices } from '../adapters/storage/damaged_rows.ts';
 import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sealed_environment.ts';
 import { UsageHistory } from '../adapters/usage_history.ts';
 import { SERVICE_PREFIX } from '../protocol/address.ts';
@@ -125,7 +126,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const history = new UsageHistory(paths.logs);
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map(), history });
   const leased = { service: data.servicePorts, agent: data.agentPorts };
-  await node.start('registry', registryActor, { store, ports: leased, bootedAt: data.bootedAt, report });
+  const boot = { bootedAt: data.bootedAt, leftOut: () => leftOutServices(paths.damaged), report };
+  await node.start('registry', registryActor, { store, ports: leased, ...boot });
   await node.start('schedules', schedulesActor, { store });
   await node.start('groups', groupsActor, { store: plain, bootedAt: data.bootedAt });
   await node.start('stacks', stacksActor, { store: plain });

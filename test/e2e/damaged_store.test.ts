@@ -1,10 +1,12 @@
 // docs/reference.md "Damaged store", through the real daemon and the real command.
 import { spawnSync } from 'node:child_process';
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { openStore } from '../../src/adapters/storage/store.ts';
+import { writeStoreCopy } from '../../src/adapters/storage/store_copy.ts';
 import { BIN } from '../kit/built_program.ts';
-import { type Daemon, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
+import { type Daemon, eventually, isAlive, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
 
 /** What `berth` prints, and its exit code. */
 function outcome(args: string[], script = BIN): { code: number | null; stdout: string; stderr: string } {
@@ -18,7 +20,7 @@ function outcome(args: string[], script = BIN): { code: number | null; stdout: s
 
 const CONFIG = 'port = 0\n[gateway]\nport = 0\n';
 
-/** A state directory with the service `web`, whose daemon has ended. */
+/** A state directory with the service `web`, whose daemon has ended in order. */
 async function usedState(): Promise<string> {
   const daemon = await startDaemon();
   const spec = { name: 'web', port: 0, cmd: 'echo "it is $SECRET"; exec sleep 100', env: { SECRET: 'safe' } };
@@ -102,18 +104,82 @@ it('an environment whose key is lost is listed, does not start, and starts when 
   expect(lines).toEqual(['it is safe']);
 });
 
-it('a damaged row is named by the log and by doctor, and the other rows are used', async () => {
-  const stateDir = await usedState();
+/** Flips a bit of the row that has `text`, in every page that has a version of it. */
+function damageRow(stateDir: string, text: string): void {
   const path = join(stateDir, 'store.mdb');
   const bytes = readFileSync(path);
-  for (let at = bytes.indexOf('it is $SECRET'); at >= 0; at = bytes.indexOf('it is $SECRET', at + 1))
+  for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + 1))
     bytes[at] = (bytes[at] ?? 0) ^ 1;
   writeFileSync(path, bytes);
+}
+
+const doctor = ({ stateDir, configFile }: Daemon): string =>
+  outcome(['--state-dir', stateDir, '--config', configFile, 'doctor']).stdout;
+
+it('a damaged row is named by the log and by doctor, and the other rows are used', async () => {
+  const stateDir = await usedState();
+  damageRow(stateDir, 'it is $SECRET');
   const daemon = await startDaemon({ stateDir });
   expect((await daemon.request('GET', '/v1/services')).body).toEqual({ services: [] });
   expect(daemon.stderr()).toContain('store: the row web of services is damaged and was left out');
-  const { stdout } = outcome(['--state-dir', stateDir, '--config', daemon.configFile, 'doctor']);
-  expect(stdout).toContain('damaged rows of the store were left out: services.web');
+  expect(doctor(daemon)).toContain('damaged rows of the store were left out: services.web');
+});
+
+const KEPT = { name: 'kept', port: null, cmd: 'echo precious; exec sleep 100' };
+
+/** A state directory with the running service `kept`, whose daemon was killed. */
+async function killedState(): Promise<{ stateDir: string; pid: number }> {
+  const daemon = await startDaemon();
+  expect((await daemon.request('POST', '/v1/services', KEPT)).status).toBe(201);
+  const { pid } = (await daemon.request('POST', '/v1/services/kept/start')).body;
+  daemon.signal('SIGKILL');
+  await daemon.exited;
+  return { stateDir: daemon.stateDir, pid };
+}
+
+const keptLines = async (daemon: Daemon) =>
+  (await daemon.request('GET', '/v1/services/kept/logs')).body.lines;
+
+it('a damaged row of a running service is that of the copy again, with its process and logs', async () => {
+  const { stateDir, pid } = await killedState();
+  const store = openStore(join(stateDir, 'store.mdb'));
+  await writeStoreCopy(join(stateDir, 'store.copy'), store.rows());
+  await store.close();
+  damageRow(stateDir, 'echo precious');
+  const daemon = await startDaemon({ stateDir });
+  const kept = (await daemon.request('GET', '/v1/services/kept')).body;
+  expect(kept).toMatchObject({ status: 'running', pid, cmd: KEPT.cmd });
+  expect(await keptLines(daemon)).toEqual(['precious']);
+  expect(daemon.stderr()).toContain('the row kept of services is damaged and is now that of the copy of');
+  expect(doctor(daemon)).toContain('damaged rows of the store are now those of its last copy: services.kept');
+});
+
+it('a damaged row without a copy leaves process and logs to the next registration', async () => {
+  const { stateDir, pid } = await killedState();
+  damageRow(stateDir, 'echo precious');
+  const first = await startDaemon({ stateDir });
+  expect((await first.request('GET', '/v1/services')).body).toEqual({ services: [] });
+  first.signal('SIGKILL');
+  await first.exited;
+  const daemon = await startDaemon({ stateDir });
+  expect((await daemon.request('POST', '/v1/services', KEPT)).status).toBe(201);
+  const isTakenOver = async () => (await daemon.request('GET', '/v1/services/kept')).body.pid === pid;
+  await eventually(isTakenOver);
+  expect(await keptLines(daemon)).toEqual(['precious']);
+});
+
+it('what belongs to a row that was left out ends once its bytes are removed', async () => {
+  const { stateDir, pid } = await killedState();
+  damageRow(stateDir, 'echo precious');
+  const first = await startDaemon({ stateDir });
+  expect(doctor(first)).toContain(`Then remove ${join(stateDir, 'damaged')};`);
+  expect([isAlive(pid), existsSync(join(stateDir, 'logs', 'kept'))]).toEqual([true, true]);
+  first.signal('SIGKILL');
+  await first.exited;
+  rmSync(join(stateDir, 'damaged'), { recursive: true });
+  await startDaemon({ stateDir });
+  await eventually(() => !existsSync(join(stateDir, 'logs', 'kept')));
+  expect(isAlive(pid)).toBe(false);
 });
 
 it('berth daemon start says how to recover when the daemon crashes on its mapped store', async () => {

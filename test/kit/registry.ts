@@ -46,11 +46,14 @@ export interface SettingOptions {
   path?: string;
   /** Replaces the store; ports are always real. */
   store?: (store: Store) => RegistryConfig['store'];
+  /** Services whose damaged rows were left out. */
+  leftOut?: readonly string[];
 }
 
 export async function setting({
   path = join(tempDir(), 'store.mdb'),
   store: wrap = (same) => same,
+  leftOut = [],
 }: SettingOptions = {}): Promise<Setting> {
   const store = openStore(path);
   afterThisTest(() => store.close());
@@ -111,6 +114,7 @@ export async function setting({
     ports: { service: [200, 299], agent: [300, 400] },
     bootedAt: 0,
     report: () => {},
+    leftOut: () => new Set(leftOut),
   });
   return {
     world: w,

@@ -43,6 +43,8 @@ export interface RegistryConfig {
   bootedAt: number;
   /** Writes a line to the daemon's log. */
   report: (line: string) => void;
+  /** The names of services whose damaged rows were left out. */
+  leftOut: () => ReadonlySet<string>;
 }
 
 /** The name of the `specHash` key in the store. */
@@ -85,7 +87,8 @@ class Registry {
     const runs = nothingRuns ? [] : await hostRuns(host);
     reportForeignRuns(runs ?? [], this.config.report);
     // Not awaited: nothing depends on the end of a run without a service.
-    const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
+    const leftOut = this.config.leftOut();
+    const lost = runs?.filter(({ service }) => !this.services.has(service) && !leftOut.has(service)) ?? [];
     this.inBackground(stopOrphanedRuns(host, lost));
     // At start-up, a service without a run or a pending restart needs no actor, because there is nothing to
     // adopt. An agent looks whether the journal has its last state, and a change of watched files may start a

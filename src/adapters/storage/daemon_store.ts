@@ -9,7 +9,7 @@ import { setAside } from './damaged_rows.ts';
 import { type FieldTypes, hasFields } from './field_types.ts';
 import { decodeRow, encodeRow } from './row_codec.ts';
 import { openStore, STORE_FORMAT, type StoreOptions } from './store.ts';
-import { StoreCopier, storeCopyTime, writeStoreCopy } from './store_copy.ts';
+import { copiedRows, StoreCopier, storeCopyTime, writeStoreCopy } from './store_copy.ts';
 import { type FileLoss, isDiskFull } from './store_file.ts';
 import { checkDaemonStore, rowsOfCopy, withWayBack } from './store_presence.ts';
 import type { PagesInFlight } from './store_room.ts';
@@ -33,7 +33,7 @@ export interface FirstStoreOptions extends DaemonStoreOptions {
 
 const optionsOf = ({ paths, inFlight, report }: DaemonStoreOptions): StoreOptions => ({
   inFlight,
-  onDamaged: setAside(paths.damaged, report),
+  onDamaged: setAside(paths.damaged, report, copiedRows(paths.storeCopy)),
 });
 
 /** Opens, on a further thread, the store that `openDaemonStore` has opened. Throws as `openStore` does. */

@@ -93,24 +93,21 @@ function workloadTables(store: Store, commit: ReturnType<typeof eventTable>['com
   async function positionsOf(clusterId: string): Promise<WatchPosition[]> {
     const found: WatchPosition[] = [];
     for await (const part of store.parts('watches', `${clusterId}/`))
-      for (const [, position] of part) if (position) found.push(position);
+      for (const [, position] of part) found.push(position);
     return found;
   }
 
   async function savingsOf(clusterId: string): Promise<StoredSavings[]> {
     const found: StoredSavings[] = [];
     for await (const part of store.parts('savings', `${clusterId}/`))
-      for (const [, row] of part) if (row) found.push(row);
+      for (const [, row] of part) found.push(row);
     return found;
   }
 
   async function* workloadsOf(clusterId: string): AsyncIterable<StoredWorkload[]> {
     // Ids of workloads begin with the time of their cluster's: see `derivedUlid`.
     for await (const part of store.parts('workloads', timeOfUlid(clusterId))) {
-      // A record is missing, so no position describes the rest: the cluster is listed again.
-      if (part.some(([, row]) => row === null))
-        await Promise.all((await positionsOf(clusterId)).map((one) => watches.remove(positionKey(one))));
-      yield part.flatMap(([, row]) => (row?.clusterId === clusterId ? [row] : []));
+      yield part.flatMap(([, row]) => (row.clusterId === clusterId ? [row] : []));
     }
     await nextTurn();
   }

@@ -41,10 +41,10 @@ export interface StoreOptions {
   /** Shared by all threads that have the store open. */
   inFlight?: PagesInFlight;
   /**
-   * Gets each damaged row that is read, with the reason, and returns whether it is kept elsewhere: the store
-   * then drops it. Without it a damaged row is an error.
+   * Gets each damaged row that is read, with the reason. Returns the bytes of an intact row that replaces it,
+   * or else whether it is kept elsewhere: the store then drops it. Without it a damaged row is an error.
    */
-  onDamaged?: (row: EncodedRow, reason: string) => boolean;
+  onDamaged?: (row: EncodedRow, reason: string) => Uint8Array | boolean;
   /** Whether to read the pages of all keys, and throw when one is damaged; default false. */
   isChecked?: boolean;
   /** Called when the file was found removed, replaced or truncated. */
@@ -111,14 +111,11 @@ class EmbeddedStore implements Store {
         // lmdb-js keeps a snapshot until a timer fires; a message may come before the timer.
         db.resetReadTxn();
         const bytes = db.getBinary(key);
-        return bytes && this.rowOf<Row>({ table: name, key, bytes });
+        return bytes && this.intact<Row>({ table: name, key, bytes })?.value;
       },
       all: () => {
         db.resetReadTxn();
-        return Array.from(db.getRange()).flatMap(({ key, value: bytes }): [string, Row][] => {
-          const row = this.rowOf<Row>({ table: name, key, bytes });
-          return row === undefined ? [] : [[key, row]];
-        });
+        return this.intactRows<Row>(name, Array.from(db.getRange()));
       },
       put: (key, value) => {
         const bytes = encodeRow(value, isText);
@@ -131,7 +128,7 @@ class EmbeddedStore implements Store {
   async *parts<N extends TableName>(
     table: N,
     prefix: string,
-  ): AsyncIterable<[key: string, value: StoreTables[N] | null][]> {
+  ): AsyncIterable<[key: string, value: StoreTables[N]][]> {
     const db = this.database(table);
     // Above every key with that prefix: keys are ASCII.
     const end = `${prefix}\uffff`;
@@ -141,10 +138,7 @@ class EmbeddedStore implements Store {
       const start: string = after ?? prefix;
       const range = db.getRange({ start, exclusiveStart: after !== null, end, limit: ROWS_PER_PART });
       const read = Array.from(range);
-      yield read.map(({ key, value: bytes }) => [
-        key,
-        this.rowOf<StoreTables[N]>({ table, key, bytes }) ?? null,
-      ]);
+      yield this.intactRows<StoreTables[N]>(table, read);
       const last = read.at(-1);
       if (!last || read.length < ROWS_PER_PART) return;
       after = last.key;
@@ -159,8 +153,8 @@ class EmbeddedStore implements Store {
       const db = this.database(table);
       db.resetReadTxn();
       for (const { key, value } of db.getRange()) {
-        const row = { table, key, bytes: Uint8Array.from(value) };
-        if (this.rowOf(row) !== undefined) yield row;
+        const row = this.intact({ table, key, bytes: Uint8Array.from(value) });
+        if (row) yield { table, key, bytes: row.bytes };
       }
     }
   }
@@ -196,32 +190,46 @@ class EmbeddedStore implements Store {
     return db;
   }
 
-  /** The value of a row; undefined for a damaged one, which is set aside. */
-  private rowOf<V>(row: EncodedRow): V | undefined {
+  private intactRows<V>(table: TableName, rows: { key: string; value: Uint8Array }[]): [string, V][] {
+    return rows.flatMap(({ key, value: bytes }): [string, V][] => {
+      const row = this.intact<V>({ table, key, bytes });
+      return row ? [[key, row.value]] : [];
+    });
+  }
+
+  /** The row, or what replaces a damaged one; undefined for a damaged one that is set aside. */
+  private intact<V>(row: EncodedRow): { value: V; bytes: Uint8Array } | undefined {
+    const read = (bytes: Uint8Array) => ({ value: decodeRow(bytes) as V, bytes });
     try {
       // The row has the type that was put: `checkFormat` has refused every other file.
-      return decodeRow(row.bytes) as V;
+      return read(row.bytes);
     } catch (error) {
       const { onDamaged } = this.options;
       if (!onDamaged || !(error instanceof Error)) throw error;
       const kept = { ...row, bytes: Uint8Array.from(row.bytes) };
-      if (onDamaged(kept, error.message)) this.drop(kept);
-      return undefined;
+      const substitute = onDamaged(kept, error.message);
+      this.replace(kept, substitute);
+      return typeof substitute === 'boolean' ? undefined : read(substitute);
     }
   }
 
-  /** Removes a damaged row, unless it has been replaced meanwhile. */
-  private drop({ table, key, bytes }: EncodedRow): void {
+  /** Replaces a damaged row, removes it (true) or leaves it (false), unless another one is there by now. */
+  private replace({ table, key, bytes }: EncodedRow, substitute: Uint8Array | boolean): void {
     const db = this.database(table);
-    const remove = (): void => {
+    const write = (): void => {
       this.env.transactionSync(() => {
-        if (Buffer.compare(db.getBinary(key) ?? Buffer.alloc(0), bytes) === 0) db.removeSync(key);
+        if (Buffer.compare(db.getBinary(key) ?? Buffer.alloc(0), bytes) !== 0) return;
+        if (typeof substitute !== 'boolean') db.putSync(key, substitute);
+        else if (substitute) db.removeSync(key);
+        // No position of a watch describes a workload that is missing or old: its cluster is listed again.
+        if (table === 'workloads') this.database('watches').clearSync();
       });
     };
     try {
-      this.room.duringSync({ changes: 1, bytes: 0, isEssential: true }, remove);
+      const size = typeof substitute === 'boolean' ? 0 : substitute.length;
+      this.room.duringSync({ changes: 1, bytes: size, isEssential: true }, write);
     } catch (error) {
-      // The row stays in the table, and is set aside again at the next start.
+      // The row stays in the table, and is damaged again at the next start.
       if (!isFailure(error)) throw error;
     }
   }

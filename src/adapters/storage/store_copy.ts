@@ -81,6 +81,36 @@ export function readStoreCopy(path: string): EncodedRow[] {
   throw new Error(`${path}: is damaged`);
 }
 
+/** A row of the copy, and the time of the copy. */
+export interface CopiedRow {
+  bytes: Uint8Array;
+  at: Date;
+}
+
+/**
+ * Finds the row of the copy at `path` that may stand in for a damaged one, if there is such a copy. Rows are
+ * damaged by the page, so what was read of the copy is kept until the end of the turn.
+ */
+export function copiedRows(path: string): (row: EncodedRow) => CopiedRow | undefined {
+  let copy: Map<string, CopiedRow> | undefined;
+  return ({ table, key }) => {
+    if (!TABLES[table].isRestored) return undefined;
+    if (!copy) setImmediate(() => (copy = undefined));
+    copy ??= readCopiedRows(path);
+    return copy.get(`${table}.${key}`);
+  };
+}
+
+function readCopiedRows(path: string): Map<string, CopiedRow> {
+  try {
+    const at = statSync(path).mtime;
+    return new Map(readStoreCopy(path).map(({ table, key, bytes }) => [`${table}.${key}`, { bytes, at }]));
+  } catch {
+    // Without a copy, or with a damaged one, the row is left out.
+    return new Map();
+  }
+}
+
 /** The time of the copy at `path`; undefined without one. */
 export const storeCopyTime = (path: string): Date | undefined =>
   statSync(path, { throwIfNoEntry: false })?.mtime;

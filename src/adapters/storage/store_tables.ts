@@ -71,34 +71,39 @@ interface TableRules {
   readonly isText: boolean;
   /** A change of a row may use the reserve of a full disk: docs/reference.md "Full disk". */
   readonly isEssential: boolean;
+  /**
+   * A damaged row is replaced by that of the copy. Not where an older row would repeat what is over, such as
+   * an operation or a pending restart.
+   */
+  readonly isRestored: boolean;
 }
 
 /** The rules of each table. A removal is essential in every table. */
 export const TABLES: { readonly [N in TableName]: TableRules } = {
-  services: { isText: true, isEssential: false },
-  ends: { isText: true, isEssential: true },
-  doors: { isText: true, isEssential: true },
-  sessions: { isText: true, isEssential: true },
-  stacks: { isText: true, isEssential: false },
-  restarts: { isText: true, isEssential: true },
-  schedules: { isText: true, isEssential: true },
-  notices: { isText: true, isEssential: true },
-  rules: { isText: true, isEssential: true },
-  positions: { isText: true, isEssential: true },
-  keys: { isText: false, isEssential: false },
-  marks: { isText: true, isEssential: true },
-  clusters: { isText: false, isEssential: false },
-  workloads: { isText: true, isEssential: false },
-  watches: { isText: true, isEssential: false },
-  outbox: { isText: true, isEssential: false },
-  savings: { isText: true, isEssential: false },
-  tethers: { isText: true, isEssential: false },
-  operations: { isText: true, isEssential: false },
-  policies: { isText: true, isEssential: false },
-  tokens: { isText: true, isEssential: false },
-  grants: { isText: true, isEssential: false },
-  vault: { isText: false, isEssential: false },
-  meta: { isText: false, isEssential: false },
+  services: { isText: true, isEssential: false, isRestored: true },
+  ends: { isText: true, isEssential: true, isRestored: false },
+  doors: { isText: true, isEssential: true, isRestored: false },
+  sessions: { isText: true, isEssential: true, isRestored: true },
+  stacks: { isText: true, isEssential: false, isRestored: true },
+  restarts: { isText: true, isEssential: true, isRestored: false },
+  schedules: { isText: true, isEssential: true, isRestored: false },
+  notices: { isText: true, isEssential: true, isRestored: true },
+  rules: { isText: true, isEssential: true, isRestored: true },
+  positions: { isText: true, isEssential: true, isRestored: false },
+  keys: { isText: false, isEssential: false, isRestored: true },
+  marks: { isText: true, isEssential: true, isRestored: true },
+  clusters: { isText: false, isEssential: false, isRestored: true },
+  workloads: { isText: true, isEssential: false, isRestored: true },
+  watches: { isText: true, isEssential: false, isRestored: false },
+  outbox: { isText: true, isEssential: false, isRestored: true },
+  savings: { isText: true, isEssential: false, isRestored: true },
+  tethers: { isText: true, isEssential: false, isRestored: true },
+  operations: { isText: true, isEssential: false, isRestored: false },
+  policies: { isText: true, isEssential: false, isRestored: true },
+  tokens: { isText: true, isEssential: false, isRestored: true },
+  grants: { isText: true, isEssential: false, isRestored: true },
+  vault: { isText: false, isEssential: false, isRestored: true },
+  meta: { isText: false, isEssential: false, isRestored: false },
 };
 
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
@@ -130,14 +135,10 @@ export interface Store {
   table<N extends TableName>(name: N): StoreTable<StoreTables[N]>;
   /**
    * The rows of `table` whose keys begin with `prefix`, ordered by key, a part at a time: the thread serves
-   * messages in between. A row that changes meanwhile is read as before or after the change. A damaged one is
-   * null.
+   * messages in between. A row that changes meanwhile is read as before or after the change.
    */
-  parts<N extends TableName>(
-    table: N,
-    prefix: string,
-  ): AsyncIterable<[key: string, value: StoreTables[N] | null][]>;
-  /** Every undamaged row for a copy. Damaged ones are set aside. */
+  parts<N extends TableName>(table: N, prefix: string): AsyncIterable<[key: string, value: StoreTables[N]][]>;
+  /** Every row for a copy, except damaged ones that are set aside. */
   rows(): Iterable<EncodedRow>;
   /** Writes `rows` in one commit. Fails as `put` does. */
   load(rows: readonly EncodedRow[]): Promise<void>;

@@ -108,15 +108,25 @@ const stateDir = withLocal(async (_cli, { stateDir: path }) => {
 
 const store = withLocal(async (_cli, { stateDir: path }) => {
   const { damaged } = statePaths(path);
-  const rows = damagedRows(damaged);
-  if (rows.length === 0) return [];
-  const names = `${rows.slice(0, 10).join(', ')}${rows.length > 10 ? ' and others' : ''}`;
+  const { leftOut, restored } = damagedRows(damaged);
+  const finding = (rows: readonly string[], outcome: string, fix: string): DoctorFinding[] => {
+    const names = `${rows.slice(0, 10).join(', ')}${rows.length > 10 ? ' and others' : ''}`;
+    return rows.length === 0
+      ? []
+      : [{ state: 'warning', about: `damaged rows of the store ${outcome}: ${names}`, fix }];
+  };
   return [
-    {
-      state: 'warning',
-      about: `damaged rows of the store were left out: ${names}`,
-      fix: `Register again what is missing, then remove ${damaged}.`,
-    },
+    ...finding(
+      leftOut,
+      'were left out',
+      'Register again what is missing: a service takes over its process and logs, which are left alone until then. ' +
+        `Then remove ${damaged}; the next start of the daemon ends and deletes what is still not registered.`,
+    ),
+    ...finding(
+      restored,
+      'are now those of its last copy',
+      `Check that their latest change is there, then remove ${damaged}.`,
+    ),
   ];
 });
 

@@ -355,13 +355,13 @@ describe('booting', () => {
   const runsOf = (...services: string[]) => ({ runs: () => ({ runs: services.map(row) }) });
 
   /** A setting in a store that an earlier daemon left. */
-  async function again(inputs: ServiceInput[]): Promise<Setting> {
+  async function again(inputs: ServiceInput[], leftOut: string[] = []): Promise<Setting> {
     const path = join(tempDir(), 'store.mdb');
     const before = await setting({ path });
     for (const one of inputs) await before.registry.ask('register', { input: one });
     await before.world.node.stop();
     await before.store.close();
-    return setting({ path });
+    return setting({ path, leftOut });
   }
 
   it('sends the views everything, has services adopt their runs, and restores ports and hashes', async () => {
@@ -497,11 +497,11 @@ describe('booting', () => {
     expect(it.received.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt a', 'adopt b']);
   });
 
-  it('ends runs that belong to no service, without waiting for them', async () => {
-    const it = await again([input('web')]);
+  it('ends runs that belong to no service, without waiting for them, but none of a left-out row', async () => {
+    const it = await again([input('web')], ['damaged']);
     let stopped = (): void => {};
     it.host.answer({
-      runs: () => ({ runs: [row('web'), row('gone')] }),
+      runs: () => ({ runs: [row('web'), row('damaged'), row('gone')] }),
       stop: () =>
         new Promise((resolve) => {
           stopped = () =>

@@ -14,11 +14,13 @@ import { join } from 'node:path';
 import { open } from 'lmdb';
 import { describe, expect, it, vi } from 'vitest';
 import { openDaemonStore, openSharedStore } from '../../../src/adapters/storage/daemon_store.ts';
-import { damagedRows } from '../../../src/adapters/storage/damaged_rows.ts';
+import { damagedRows, leftOutServices } from '../../../src/adapters/storage/damaged_rows.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import { readStoreCopy, StoreCopier, writeStoreCopy } from '../../../src/adapters/storage/store_copy.ts';
 import { newPagesInFlight } from '../../../src/adapters/storage/store_room.ts';
 import type { Store } from '../../../src/adapters/storage/store_tables.ts';
+import type { StoredWorkload } from '../../../src/protocol/cloud.ts';
+import type { WatchPosition } from '../../../src/protocol/cloud_watches.ts';
 import type { StoredService } from '../../../src/protocol/service.ts';
 import { encodeMsgpack } from '../../../src/runtime/msgpack.ts';
 import { type StatePaths, statePaths } from '../../../src/settings/state_paths.ts';
@@ -243,29 +245,98 @@ describe('the copy of the store', () => {
 });
 
 describe('a damaged row', () => {
+  /** Puts bytes that are no row into the store at `path`. */
+  async function damage(path: string, table: string, key: string): Promise<void> {
+    const raw = open<Uint8Array, string>({ path, noSubdir: true, encoding: 'binary', maxDbs: 32 });
+    await raw
+      .openDB<Uint8Array, string>({ name: table, encoding: 'binary' })
+      .put(key, Buffer.from('rubbish'));
+    await raw.close();
+  }
+
+  it('is that of the copy again, and said to be', async () => {
+    const state = await usedState();
+    await damage(state.paths.store, 'services', 'web');
+    const store = await state.open();
+    expect(store.table('services').get('web')).toEqual(service('web'));
+    expect(state.log).toEqual([
+      expect.stringMatching(/the row web of services is damaged and is now that of the copy of \d{4}-/),
+    ]);
+    expect(damagedRows(state.paths.damaged)).toEqual({ leftOut: [], restored: ['services.web'] });
+    expect(leftOutServices(state.paths.damaged)).toEqual(new Set());
+    await store.close();
+    // It is in the store again, without a copy too.
+    rmSync(state.paths.storeCopy);
+    expect(names(await state.open())).toEqual(['web']);
+    expect(state.log).toHaveLength(1);
+  });
+
+  it('that is found by the next copy stays in the copy', async () => {
+    const state = await usedState();
+    const store = await state.open();
+    for (const name of ['api', 'db']) await store.table('services').put(name, service(name));
+    await writeStoreCopy(state.paths.storeCopy, store.rows());
+    await store.close();
+    for (const key of ['api', 'web']) await damage(state.paths.store, 'services', key);
+    const copier = new StoreCopier(await state.open(), state.paths.storeCopy, () => {});
+    afterThisTest(() => copier.close());
+    const copied = readStoreCopy(state.paths.storeCopy);
+    await copier.copy();
+    expect(readStoreCopy(state.paths.storeCopy)).toEqual(copied);
+    expect(state.log).toHaveLength(2);
+  });
+
+  it('of what is over is not taken from the copy', async () => {
+    const state = newState();
+    const store = await state.open();
+    await store.table('doors').put('web', { asleepAfter: null });
+    await writeStoreCopy(state.paths.storeCopy, store.rows());
+    await store.close();
+    await damage(state.paths.store, 'doors', 'web');
+    expect((await state.open()).table('doors').all()).toEqual([]);
+    expect(damagedRows(state.paths.damaged)).toEqual({ leftOut: ['doors.web'], restored: [] });
+  });
+
+  it.each([true, false])(
+    'of a workload ends the positions of watches (in the copy: %s)',
+    async (isCopied) => {
+      const state = newState();
+      const store = await state.open();
+      await store.table('watches').put('c/apps', { clusterId: 'c' } as WatchPosition);
+      await store.table('workloads').put('w', { id: 'w' } as StoredWorkload);
+      if (isCopied) await writeStoreCopy(state.paths.storeCopy, store.rows());
+      await store.close();
+      await damage(state.paths.store, 'workloads', 'w');
+      const again = await state.open();
+      expect(again.table('watches').all()).toHaveLength(1);
+      expect(again.table('workloads').all()).toHaveLength(isCopied ? 1 : 0);
+      expect(again.table('watches').all()).toEqual([]);
+    },
+  );
+
   it('is kept in a file, named in the log, and out of the next copy', async () => {
     const state = await usedState();
-    const raw = open<Uint8Array, string>({
-      path: state.paths.store,
-      noSubdir: true,
-      encoding: 'binary',
-      maxDbs: 32,
-    });
-    const tables = raw.openDB<Uint8Array, string>({ name: 'tethers', encoding: 'binary' });
-    await tables.put('t/1', Buffer.from('rubbish'));
-    await raw.close();
+    await damage(state.paths.store, 'tethers', 't/1');
+    await damage(state.paths.store, 'services', 'new');
     const store = await state.open();
     expect(store.table('tethers').all()).toEqual([]);
     expect(names(store)).toEqual(['web']);
-    expect(state.log).toEqual([expect.stringMatching(/the row t\/1 of tethers is damaged/)]);
-    expect(damagedRows(state.paths.damaged)).toEqual(['tethers.t/1']);
+    expect(state.log).toEqual([
+      expect.stringMatching(/the row t\/1 of tethers is damaged and was left out/),
+      expect.stringMatching(/the row new of services is damaged and was left out/),
+    ]);
+    expect(damagedRows(state.paths.damaged)).toEqual({
+      leftOut: ['services.new', 'tethers.t/1'],
+      restored: [],
+    });
+    expect(leftOutServices(state.paths.damaged)).toEqual(new Set(['new']));
     const [file = ''] = readdirSync(state.paths.damaged);
     expect(readFileSync(join(state.paths.damaged, file), 'utf8')).toBe('rubbish');
     expect([...store.rows()].map(({ key }) => key)).toEqual(['web']);
     await store.close();
     // It is gone from the store: the next start does not name it again.
     await state.open();
-    expect(state.log).toHaveLength(1);
+    expect(state.log).toHaveLength(2);
   });
 });
 
@@ -302,7 +373,8 @@ describe('a store of an earlier format', () => {
       ['worse', 7],
     ]);
     expect(names(await state.open())).toEqual(['web']);
-    expect(damagedRows(state.paths.damaged).sort()).toEqual(['services.bad', 'services.worse']);
+    const { leftOut, restored } = damagedRows(state.paths.damaged);
+    expect([leftOut.sort(), restored]).toEqual([['services.bad', 'services.worse'], []]);
   });
 
   it('is refused with its version when it is newer', async () => {
