@@ -194,7 +194,9 @@ export class FileWatch {
     this.isWanted = this.isDue = this.owesRestart = this.owesCascade = this.isExpected = false;
     this.isReleased = true;
     this.cancelRetry();
-    const run = liveRun(this.options.life.snapshot().state);
+    const { state } = this.options.life.snapshot();
+    // A later daemon learns of an end that is not stored yet from the host, with the run's metadata.
+    const run = state.phase === 'ended' ? state.run : liveRun(state);
     if (run?.metadata.relaunch || run?.metadata.cascade) {
       run.metadata.cascade = false;
       this.noteRelaunch(run, false);
