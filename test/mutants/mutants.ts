@@ -1359,6 +1359,14 @@ export const MUTANTS: readonly Mutant[] = [
       WORKLOAD_LIST,
     ],
     [
+      'marks-together',
+      'the end of a run is placed at the start of the next one, and lines of other logs after it',
+      'src/front/api/handlers/log_search.ts',
+      'entries: inOrderOfTime(entries)',
+      'entries',
+      ['test/front/api/log_search.test.ts'],
+    ],
+    [
       'page-hooks',
       'what starts many services also starts the hooks of a stack, one of which removes its database',
       'src/presentation/sections.ts',

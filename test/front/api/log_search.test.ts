@@ -129,6 +129,26 @@ describe('the results of parts of the logs', () => {
     );
   });
 
+  it('have marks at one position where their times belong, and lines of other logs in between', () => {
+    const mark = (name: string, key: number, time: number) => ({
+      ...{ name, key, time, json: `${name} ${time}` },
+      isLine: false,
+    });
+    const line = (name: string, key: number, time: number) => ({ ...mark(name, key, time), isLine: true });
+    // The run of a that ended at 3 was followed at 8 by another one, and neither printed anything in between.
+    const marked = {
+      entries: [mark('a', 4, 8), mark('a', 4, 3), line('a', 3, 2), mark('a', 0, 1)],
+      taken: [{ name: 'a', key: 0 }],
+      bound: null,
+    };
+    const page = mergeAnswers([marked, answer('b', [7, 5, 2.5], null)], 10);
+    expect(page.entries.map(({ json }) => json)).toEqual(['a 8', 'b 7', 'b 5', 'a 3', 'b 2.5', 'a 2', 'a 1']);
+    // They are never divided between pages, as one key stands for all of them.
+    const short = mergeAnswers([marked, answer('b', [7, 5, 2.5], null)], 1);
+    expect(short.entries.map(({ json }) => json)).toEqual(['a 8', 'b 7', 'a 3']);
+    expect(short.taken.get('a')).toBe(4);
+  });
+
   it('continue from the first line that a page has no room for', () => {
     const page = mergeAnswers([answer('a', [9, 5], null), answer('b', [8, 7], null)], 3);
     expect(page.entries.map(({ json }) => json)).toEqual(['a 9', 'b 8', 'b 7']);

@@ -30,6 +30,29 @@ interface Page {
   bound: number | null;
 }
 
+/** Whether two entries are marks at one position, as without output between them: they are on one page. */
+const isTogether = (one: FoundEntry, other: FoundEntry | undefined): boolean =>
+  one.name === other?.name && one.key === other.key;
+
+/**
+ * Puts marks that are much older than the ones at the same position where their time belongs. `entries` are
+ * newest first, except for those. The order within each log stays, whatever the clock did.
+ */
+function inOrderOfTime(entries: readonly FoundEntry[]): FoundEntry[] {
+  const ordered: FoundEntry[] = [];
+  let held: FoundEntry[] = [];
+  for (const [at, entry] of entries.entries()) {
+    if (isTogether(entry, entries[at - 1])) held.push(entry);
+    else {
+      const isDue = ({ name, time }: FoundEntry): boolean => name === entry.name || time >= entry.time;
+      held.sort((one, other) => other.time - one.time);
+      ordered.push(...held.filter(isDue), entry);
+      held = held.filter((one) => !isDue(one));
+    }
+  }
+  return [...ordered, ...held.sort((one, other) => other.time - one.time)];
+}
+
 /** Merges the answers, each about several logs, into one page, newest entry first. */
 export function mergeAnswers(answers: readonly LogSearchAnswer[], limit: number): Page {
   const taken = new Map(answers.flatMap((answer) => answer.taken.map(({ name, key }) => [name, key])));
@@ -45,14 +68,18 @@ export function mergeAnswers(answers: readonly LogSearchAnswer[], limit: number)
     const entry = answers[part]?.entries[heads[part] ?? 0];
     // A log that was not searched far enough may still have something newer.
     if (!entry) break;
-    heads[part] = (heads[part] ?? 0) + 1;
-    entries.push(entry);
     if (entry.isLine) lines += 1;
+    let next: FoundEntry | undefined = entry;
+    while (next && isTogether(entry, next)) {
+      entries.push(next);
+      heads[part] = (heads[part] ?? 0) + 1;
+      next = answers[part]?.entries[heads[part] ?? 0];
+    }
   }
   const bound = Math.max(...answers.map((_, part) => latestOf(part)));
   for (const [part, answer] of answers.entries())
     for (const { name, key } of answer.entries.slice(heads[part]).reverse()) taken.set(name, key + 1);
-  return { entries, taken, bound: bound === Number.NEGATIVE_INFINITY ? null : bound };
+  return { entries: inOrderOfTime(entries), taken, bound: bound === Number.NEGATIVE_INFINITY ? null : bound };
 }
 
 /** `items` spread over `count` lists. */
