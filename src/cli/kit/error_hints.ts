@@ -30,7 +30,7 @@ const COMMAND_HINTS: Partial<Record<string, string>> = {
     'Wait until it is idle with `berth agent wait`; `berth agent prompt --queue` does so itself.',
   agent_stalled: 'The prompt was typed: check `berth agent screen`.',
   writer_attached: 'Watch it with --observe, or take over with --takeover.',
-  not_running: '`berth start` starts a service, `berth agent spinup` an agent.',
+  not_running: '`berth start` starts a service; `berth agent wake` an agent, which resumes its conversation.',
 } satisfies Partial<Record<ErrorCode | ClientErrorCode, string>>;
 
 /** The hint of `error`, preceded by the agent's question if the agent asks one; '' without either. */
