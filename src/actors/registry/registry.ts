@@ -10,12 +10,12 @@ import { serviceAddress } from '../../protocol/address.ts';
 import { dependencyCycle, dependencyName } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
-import { isHook } from '../../protocol/hooks.ts';
+import { HOOKS, isHook } from '../../protocol/hooks.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { Member, RegistryProtocol } from '../../protocol/registry.ts';
 import type { ScheduleSpec } from '../../protocol/schedules.ts';
 import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
-import { shortName } from '../../protocol/stacks.ts';
+import { nameInStack, shortName } from '../../protocol/stacks.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import { isWatchedAfter } from '../../protocol/watcher.ts';
 import {
@@ -114,7 +114,8 @@ class Registry {
         autostartAll(
           this.context,
           this.services,
-          ({ group, name }) => this.isAsleep(name) || restarting.has(group ?? ''),
+          ({ group, name, stack }) =>
+            this.isAsleep(name) || restarting.has(group ?? '') || this.isUncreated(stack),
           () => this.isClosed,
         ),
       );
@@ -281,6 +282,15 @@ class Registry {
     await this.reschedule(name, stored.spec.schedule ?? null, null);
     await this.events.ask('append', { events: [registryEvent('service.removed', name, { name })] });
     return { port: stored.spec.port };
+  }
+
+  /** Whether a stack has a hook create that has not completed: nothing of it is started before. */
+  private isUncreated(stack: string | null): boolean {
+    if (stack === null) return false;
+    const creation = nameInStack(stack, HOOKS.create);
+    return (
+      this.services.has(creation) && this.config.store.table('ends').get(creation)?.status !== 'completed'
+    );
   }
 
   /** Whether the service is asleep, behind a door or as an agent. */

@@ -434,6 +434,31 @@ describe('booting', () => {
     expect(starts()).not.toContain('manual');
   });
 
+  it.each([
+    ['failed', 'crashed', []],
+    ['completed', 'completed', ['shop--web']],
+  ] as const)(
+    'starts services of a stack only after its hook create, which has %s',
+    async (_, status, started) => {
+      const path = join(tempDir(), 'store.mdb');
+      const before = await setting({ path });
+      const inShop = { stack: 'shop', port: null };
+      for (const one of [
+        input('shop--hook-create', { kind: 'task', ...inShop }),
+        input('shop--web', { autostart: true, ...inShop }),
+      ])
+        await before.registry.ask('register', { input: one });
+      const end = { run: 'r1', status, exitCode: 0, signal: null, exitUnknown: false, at: 1 };
+      await before.store.table('ends').put('shop--hook-create', end);
+      await before.world.node.stop();
+      await before.store.close();
+      const it = await setting({ path });
+      await it.registry.ask('boot', { autostart: true });
+      for (let turn = 0; turn < 20; turn += 1) await settle();
+      expect(it.received.filter(({ kind }) => kind === 'start').map(({ name }) => name)).toEqual(started);
+    },
+  );
+
   it('for a returning process host starts nothing', async () => {
     const it = await again([input('web', { autostart: true })]);
     await it.registry.ask('boot', { autostart: false });
