@@ -44,6 +44,8 @@ export const CLOUD = {
   circuitBreaker: { failureThreshold: 3, initialOpenMs: 500, maxOpenMs: 5_000 },
   /** Retries of a change that met a conflict, each with a fresh read. */
   maxConflictRetries: 5,
+  /** Retries of a change without an answer: all attempts together fit into `scaleTimeoutMs`. */
+  maxUnansweredRetries: 1,
   /** The highest count in a receipt to accept for a workload never seen with as many replicas. */
   trustedReplicas: 100,
   watch: {

@@ -27,6 +27,10 @@ export const INVARIANTS: readonly [why: string, holds: boolean][] = [
   ],
   ['an API server may answer for as long as it is dialled', CLOUD.callTimeoutMs >= CLOUD.dialTimeoutMs],
   [
+    'attempts at a change that get no answer end within its time limit',
+    (1 + CLOUD.maxUnansweredRetries) * (CLOUD.callTimeoutMs + CLOUD.changeTimeoutMs) <= CLOUD.scaleTimeoutMs,
+  ],
+  [
     'a waiting client is not given up before a pod is dialled',
     TETHER.podWaitTimeoutMs > TETHER.dialTimeoutMs,
   ],

@@ -23,11 +23,11 @@ async function readFresh(cluster: KubeCluster, target: WorkloadReference): Promi
 const isConflict = (error: unknown): boolean =>
   error instanceof KubeError && [404, 409, 422].includes(error.status.status) && !isAdmissionRefusal(error);
 
+const isUnanswered = (error: unknown): boolean => isFailure(error) && error.code === 'cluster_unreachable';
+
 /** Whether the change may have been made although the answer was an error or lost. */
 const isUnknownOutcome = (error: unknown): boolean =>
-  error instanceof KubeError
-    ? error.status.status >= 500 && !isAdmissionRefusal(error)
-    : isFailure(error) && error.code === 'cluster_unreachable';
+  error instanceof KubeError ? error.status.status >= 500 && !isAdmissionRefusal(error) : isUnanswered(error);
 
 /** An admission webhook also answers 403, but with other words. */
 const isMissingRight = (error: unknown): boolean =>
@@ -101,6 +101,7 @@ export async function retryOnConflict(
   decide: Decide,
 ): Promise<ObservedWorkload> {
   let failure: unknown;
+  let unanswered = 0;
   for (let round = 0; round <= CLOUD.maxConflictRetries; round += 1) {
     const fresh = await readFresh(cluster, target);
     const steps = await decide(fresh, isUnknownOutcome(failure));
@@ -112,6 +113,9 @@ export async function retryOnConflict(
       if (isMissingRight(error))
         throw fail('cluster_denied', kubeFailure(error).message, { hint: NEEDS_PATCH });
       if (!isConflict(error) && !isUnknownOutcome(error)) throw error;
+      // Each may take long, and after the time limit of the whole the change would be reported as failed.
+      if (isUnanswered(error)) unanswered += 1;
+      if (unanswered > CLOUD.maxUnansweredRetries) throw error;
     }
   }
   if (!isConflict(failure)) throw failure;

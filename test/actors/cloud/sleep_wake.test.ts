@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { type KubeCluster, openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
+import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest, realTime, virtualClock } from '../../kit/actors.ts';
 import { ANY, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
 import { type Json, kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
@@ -248,6 +249,19 @@ describe('sleep and wake', () => {
     expect(await answer).toMatchObject({ replicas: after });
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(1);
     if (kind === 'sleep') expect(here.find('web/hello').desired_replicas).toBe(3);
+  });
+
+  it('end within their time limit when the cluster answers no change, and are not made later', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    const isPatch = ({ method }: { method: string }): boolean => method === 'PATCH';
+    double.fault(isPatch, { kind: 'reset' }, Number.POSITIVE_INFINITY);
+    const answer = here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
+    await expect(answer).rejects.toMatchObject({ code: 'cluster_unreachable' });
+    // Further ones would not fit into the time limit: see limit_invariants.ts.
+    expect(double.requests.filter(isPatch)).toHaveLength(1 + CLOUD.maxUnansweredRetries);
   });
 
   it('of a deleted workload fail as unknown', async () => {
