@@ -1,9 +1,17 @@
 // The token of `berth login`, renewed before it expires: docs/reference.md "Login".
+import { isSignalHeld } from '../adapters/process/held_signals.ts';
 import { isBerthError } from './errors.ts';
 import { hasJustFailed, isRenewalDue, loginNeeded, readLogin } from './login_file.ts';
 
 /** How long a renewal may delay a request whose token is still valid. */
 const PATIENCE_MS = 2_000;
+
+/**
+ * Resolves with a token for a request, or never if Ctrl-C or another signal ends the process once its renewal
+ * is over: what a person has cancelled is not done.
+ */
+const unlessEnding = (token: string): Promise<string> =>
+  isSignalHeld() ? new Promise(() => undefined) : Promise.resolve(token);
 
 /**
  * The token for the Berth at `url`. Rejects with login_needed when the user must log in again, with
@@ -21,13 +29,13 @@ export async function loginToken(stateDir: string, url: string): Promise<string>
   let timer: NodeJS.Timeout | undefined;
   // The renewal continues if the request does not wait for it: its answer must be stored.
   const patience = new Promise<string>((resolve) => {
-    timer = setTimeout(resolve, PATIENCE_MS, login.token);
+    timer = setTimeout(() => resolve(unlessEnding(login.token)), PATIENCE_MS);
   });
   try {
     return await Promise.race([renewLogin(stateDir, url, PATIENCE_MS).then(({ token }) => token), patience]);
   } catch (error) {
     // A temporary failure of the issuer must not end a login that is still valid.
-    if (isBerthError(error) && error.code === 'issuer_unreachable') return login.token;
+    if (isBerthError(error) && error.code === 'issuer_unreachable') return unlessEnding(login.token);
     throw error;
   } finally {
     clearTimeout(timer);

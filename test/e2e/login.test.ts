@@ -191,6 +191,27 @@ describe('a login', () => {
     },
   );
 
+  it('is not used for a request that was cancelled during a slow renewal', async () => {
+    const here = await loggedIn();
+    const { issuer, env, run } = here;
+    makeDue(here);
+    let answer = (): void => {};
+    issuer.held = new Promise((resolve) => {
+      answer = resolve;
+    });
+    let kill: (signal: NodeJS.Signals) => void = () => undefined;
+    const onStart = (send: typeof kill): void => {
+      kill = send;
+    };
+    const cancelled = berth(['k8s', 'clusters', '--json'], { env, onStart });
+    await eventually(() => issuer.shown.length === 1);
+    kill('SIGINT');
+    // This one begins later, and waits for the renewal as long as the cancelled one would have.
+    expect(await run('k8s', 'clusters', '--json')).toMatchObject({ code: 0, stdout: '[]\n' });
+    answer();
+    expect(await cancelled).toMatchObject({ code: 130, stdout: '' });
+  });
+
   it('reports that a new one is needed when the issuer refuses to renew it, and remains', async () => {
     const here = await loggedIn();
     const { url, issuer, run, loginFile } = here;
