@@ -30,7 +30,7 @@ import {
 } from '../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../settings/limits.ts';
 import { stopOrphanedRuns } from './orphaned_runs.ts';
-import { checkGroup, nextRecord, specRow } from './registration_rules.ts';
+import { checkGroup, checkHooks, nextRecord, specRow } from './registration_rules.ts';
 import { adoptAll, autostartAll, hostRuns, idleStates, reportForeignRuns } from './startup.ts';
 
 type LeaseRange = readonly [from: number, to: number];
@@ -132,6 +132,7 @@ class Registry {
       this.checkKind(input);
       this.checkHostname(input);
       checkGroup(input, this.services.values());
+      checkHooks(input, this.services);
       this.checkCycle(input);
       this.registering.set(input.name, input);
       try {
