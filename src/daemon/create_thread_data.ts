@@ -1,6 +1,7 @@
 // The data that the threads of a daemon or cloud server receive.
 import { uptime } from 'node:os';
 import { newChangePermit } from '../adapters/change_permit.ts';
+import { isCopyOfRunning } from '../adapters/process/running_daemon.ts';
 import { newPagesInFlight } from '../adapters/storage/store_room.ts';
 import { rulesFolder, type Settings } from '../settings/config.ts';
 import { isLoopback } from '../settings/loopback.ts';
@@ -29,7 +30,8 @@ export function createThreadData({ settings, stateDir, ...rest }: ThreadDataOpti
     hostEntry,
     session: `${process.pid}-${performance.timeOrigin}`,
     umask,
-    bootedAt: Date.now() - uptime() * 1000,
+    // What the daemon of the original has not finished is left to it, as after a reboot.
+    bootedAt: isCopyOfRunning(stateDir) ? Date.now() : Date.now() - uptime() * 1000,
     servicePorts: settings.services.ports,
     agentPorts: settings.agents.ports,
     agentDomain: settings.agents.domain,

@@ -24,7 +24,7 @@ export interface ThreadData {
   session: string;
   /** The user's umask, for children; the daemon's own is 077. */
   umask: number;
-  /** When the machine was booted, epoch milliseconds. */
+  /** When the machine was booted, or the daemon on a copy of a state directory, epoch milliseconds. */
   bootedAt: number;
   servicePorts: [from: number, to: number];
   agentPorts: [from: number, to: number];

@@ -47,16 +47,18 @@ const HANGUP_MS = 1_000;
 
 /**
  * Ends the rows of runs that were started in another state directory, of which this one is a copy. Their
- * processes are neither watched nor signalled: without pid and cgroup, nothing reaches them.
+ * processes are neither watched nor signalled: without pid and cgroup, nothing reaches them. What was to
+ * follow their end is left to the original as well.
  */
 function endForeignRows({ clock, ledger, origin }: AdoptRunsConfig): void {
   for (const row of ledger.rows.values()) {
     if (row.stateId === undefined || row.stateId === origin.stateId) continue;
     const { cgroup: _, ...rest } = row;
     const { run, service } = row;
+    const memo = { ...row.memo, relaunch: false, cascade: false };
     const cause = row.boot === origin.boot ? 'foreign' : 'reboot';
     const end = row.end ?? { service, run, ...UNKNOWN_OUTCOME, cause, at: clock.now() };
-    ledger.put({ ...rest, pid: 0, startTicks: 0, end });
+    ledger.put({ ...rest, memo, pid: 0, startTicks: 0, end });
   }
 }
 

@@ -200,6 +200,20 @@ describe('the official client', () => {
       ['shop--late', 'shop--late ended with exit code 4'],
       ['shop--web', null],
     ]);
+    // A completed task is not run again with its stack.
+    const seeds = () => readFileSync(join(cwd, 'seeds'), 'utf8').length;
+    writeFileSync(
+      join(cwd, 'berth.yaml'),
+      'name: shop\nservices:\n  seed: {cmd: "printf x >> seeds", kind: task}\n',
+    );
+    await call(client, 'stack_up');
+    expect(await call(client, 'stack_up', { stack: 'shop' })).toMatchObject({ services: [{ error: null }] });
+    expect(seeds()).toBe(1);
+    const other = project('other');
+    writeFileSync(join(other, 'berth.yaml'), 'name: other\nservices:\n  bad: {cmd: exit 5, kind: task}\n');
+    const fault = await failure(client, 'stack_up', { folder: other });
+    expect(fault).toContain('other--bad: other--bad ended with exit code 5');
+    expect(fault).not.toContain('{"');
     const missing = join(cwd, 'missing');
     expect(await failure(client, 'stack_up', { folder: missing })).toContain(`there is no folder ${missing}`);
   });

@@ -1,6 +1,6 @@
 // docs/reference.md "Copies of the state directory", on real daemons and processes.
 import { execFileSync } from 'node:child_process';
-import { readFileSync, renameSync, rmSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { statePaths } from '../../src/settings/state_paths.ts';
@@ -85,6 +85,43 @@ it('a daemon on a copy takes over no process of the original, and ends none', as
   for (const name of ['web', 'own', 'agent'] as const)
     expect(await get(original, name)).toMatchObject({ status: 'running', pid: pids[name] });
   process.kill(leftover, 'SIGKILL');
+});
+
+it('a daemon on a copy does not finish what the original has begun: restarts and the start of a group', async () => {
+  const original = await startDaemon();
+  const [started, goOn] = ['started', 'go-on'].map((name) => join(newFolder(), name)) as [string, string];
+  const log = (name: string): string => `echo ${name} $BERTH_STATE_DIR >> ${started}`;
+  // Waits for its restart, is being restarted, and is about to be started with its group.
+  const restart = { policy: 'always', minMs: 20_000 };
+  await register(original, 'loop', `${log('loop')}; exit 1`, { restart });
+  await original.request('POST', '/v1/services/loop/start?wait=false');
+  await eventually(async () => (await get(original, 'loop')).status === 'crashed');
+  const untilGoOn = `trap "" TERM; while ! test -e ${goOn}; do sleep 0.05; done`;
+  await run(original, 'trap', `${log('trap')}; ${untilGoOn}`, { stopGrace: 60_000 });
+  void original.request('POST', '/v1/services/trap/restart').catch(() => undefined);
+  await eventually(async () => (await get(original, 'trap')).status === 'stopping');
+  await register(original, 'first', 'sleep 600', { kind: 'task', group: 'all' });
+  await register(original, 'then', `${log('then')}; ${SLEEP}`, { group: 'all', dependsOn: ['first'] });
+  void original.request('POST', '/v1/groups/all/start').catch(() => undefined);
+  await eventually(async () => (await get(original, 'first')).status === 'running');
+
+  const copy = await startDaemon({ stateDir: copyOf(original.stateDir) });
+  const last = await run(copy, 'last', SLEEP);
+  expect(last).toBeGreaterThan(0);
+  for (const name of ['loop', 'trap', 'first', 'then']) {
+    const { status, restarts } = await get(copy, name);
+    expect([name, status, restarts]).toEqual([name, name === 'loop' ? 'crashed' : 'stopped', 0]);
+    const { body } = await copy.request('GET', `/v1/services/${name}/explain`);
+    expect([name, body.backoff]).toEqual([name, null]);
+  }
+  expect(
+    readFileSync(started, 'utf8')
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => line.split(' ')[0]),
+  ).toEqual(['loop', 'trap']);
+  await stopDaemon(copy);
+  writeFileSync(goOn, '');
 });
 
 it('a copy without the ledger of the process host takes over nothing either', async () => {

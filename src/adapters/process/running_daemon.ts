@@ -15,6 +15,19 @@ function readAddressFile(path: string): AddressRecord {
 }
 
 /**
+ * Whether a daemon of the directory of which `stateDir` is a copy ran when it was copied: no daemon of this
+ * one has started since. docs/reference.md "Copies of the state directory".
+ */
+export function isCopyOfRunning(stateDir: string): boolean {
+  try {
+    const { stateId } = readAddressFile(statePaths(stateDir).addressFile);
+    return stateId !== undefined && stateId !== stateDirId(stateDir);
+  } catch {
+    return false;
+  }
+}
+
+/**
  * The content of `<state>/daemon.json`, if its daemon is alive and is not that of a directory of which this
  * one is a copy; otherwise undefined.
  */

@@ -11,6 +11,7 @@ import {
   negatedFlagOption,
   textOption,
 } from '../kit/command.ts';
+import type { CommandContext } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { formatElapsed } from '../kit/format.ts';
 import { findCluster, findWorkload } from '../kit/k8s_lookup.ts';
@@ -72,6 +73,16 @@ function emptyText(hasClusters: boolean, isSelection: boolean): string {
     : 'There are no workloads. `berth k8s sync` discovers those of your clusters.';
 }
 
+/** Names the clusters whose workloads may have changed since they were last seen, with the oldest time. */
+function noteStale(context: CommandContext, clusters: readonly Cluster[], shown: readonly Workload[]): void {
+  for (const { id, name } of clusters) {
+    const times = shown.flatMap((one) => (one.cluster_id === id && one.stale_since ? one.stale_since : []));
+    const [oldest] = times.sort((one, other) => Date.parse(one) - Date.parse(other));
+    if (oldest !== undefined)
+      context.out.note(`Workloads of ${name} are shown as they were ${formatElapsed(oldest)} ago.`);
+  }
+}
+
 export const workloadListCommand = defineCommand({
   options: {
     cluster: clusterOption,
@@ -98,6 +109,7 @@ export const workloadListCommand = defineCommand({
       columns(only ? [only] : clusters, context.out.format === 'wide'),
       emptyText(clusters.length > 0, isSelection),
     );
+    noteStale(context, clusters, shown);
   },
 });
 

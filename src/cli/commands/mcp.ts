@@ -11,8 +11,32 @@ import type { CommandContext } from '../kit/context.ts';
 import { sanitize } from '../kit/sanitize.ts';
 import { stderr } from '../kit/standard_streams.ts';
 
-/** The last lines that a failed command printed on stderr. */
-const lastLines = (output: string): string => output.trim().split('\n').slice(-8).join('\n');
+/** What a command with --json says on stderr. */
+interface Message {
+  name?: unknown;
+  message?: unknown;
+  hint?: unknown;
+}
+
+/** The messages of a command that are JSON, each on a line of its own. */
+function messagesIn(output: string): Message[] {
+  return output.split('\n').flatMap((line): Message[] => {
+    try {
+      return [Object(JSON.parse(line))];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** The last lines that a failed command printed on stderr, for people. */
+function lastLines(output: string): string {
+  const texts = messagesIn(output).map(({ name, message, hint }) =>
+    [[name, message].filter(Boolean).join(': '), hint].filter(Boolean).join('\n'),
+  );
+  const text = texts.length > 0 ? texts.join('\n') : output.trim();
+  return text.split('\n').slice(-8).join('\n');
+}
 
 /** Runs `berth up` in `folder`. Fails invalid_spec without that folder, start_failed if nothing comes up. */
 async function bringUp(
@@ -50,18 +74,13 @@ function namesIn(rows: string): string[] {
   }
 }
 
-/** The failures printed by `berth up --json`, each on a line of its own among other messages. */
-function errorsIn(messages: string): Map<string, string> {
-  const found = messages.split('\n').flatMap((line) => {
-    try {
-      const { name, message }: { name?: unknown; message?: unknown } = JSON.parse(line);
-      return typeof name === 'string' && typeof message === 'string' ? [[name, message] as const] : [];
-    } catch {
-      return [];
-    }
-  });
-  return new Map(found);
-}
+/** The failures printed by `berth up --json`, by service. */
+const errorsIn = (output: string): Map<string, string> =>
+  new Map(
+    messagesIn(output).flatMap(({ name, message }) =>
+      typeof name === 'string' && typeof message === 'string' ? [[name, message] as const] : [],
+    ),
+  );
 
 export const mcpCommand = defineCommand({
   about:

@@ -52,7 +52,11 @@ export async function findWorkload(
       `there is no workload ${reference}`,
       '`berth k8s workloads` lists them; `berth k8s sync` looks for new ones.',
     );
-  const names = all.map((workload) => `${workloadName(workload)} (${workload.id})`).join('\n');
+  const clusters = await client.cloud.clusters();
+  const nameOf = (id: string): string => clusters.find((one) => one.id === id)?.name ?? id;
+  const names = all
+    .map((workload) => `${workloadName(workload)} in ${nameOf(workload.cluster_id)} (${workload.id})`)
+    .join('\n');
   throw new CommandError(
     `${reference} matches several workloads:\n${names}`,
     'Name the namespace, the kind or the id, or give --cluster.',

@@ -67,10 +67,15 @@ async function stateOf(
   return { stack, services };
 }
 
-/** Starts one service, unless it is up already. */
-async function startOne(client: Client, name: string, timeout: number | undefined, signal: AbortSignal) {
+/** Starts one service, unless it is up already; a task only if it has changed since it completed. */
+async function startOne(
+  client: Client,
+  { kind, name }: ServiceDetail,
+  timeout: number | undefined,
+  signal: AbortSignal,
+) {
   try {
-    await client.start(name, { timeout, signal });
+    await client.start(name, { timeout, signal, ifChanged: kind === 'task' });
   } catch (error) {
     if (!isBerthError(error) || error.code !== 'already_running') throw error;
   }
@@ -86,7 +91,7 @@ async function bringUp(call: ToolCall, given: string | undefined): Promise<Stack
     });
   const { names, errors } = await up(folder, signal);
   const services = await client.services({ signal });
-  const stack = services.find(({ name }) => names.includes(name))?.stack;
+  const stack = services.find(({ name }) => names.includes(name) || errors.has(name))?.stack;
   if (stack) return stateOf(call, stack, errors);
   throw new BerthError('unknown_stack', `${folder} has no services`, {
     hint: 'Write a berth.yaml with `berth init`, or use `register`.',
@@ -118,8 +123,8 @@ const stackUp = defineTool({
   run: async (call, { stack, folder, timeout }) => {
     if (stack === undefined) return bringUp(call, folder);
     const { client, signal } = call;
-    const outcomes = await runInDependencyOrder(await membersOf(call, stack), ({ name }) =>
-      startOne(client, name, timeout, signal),
+    const outcomes = await runInDependencyOrder(await membersOf(call, stack), (member) =>
+      startOne(client, member, timeout, signal),
     );
     return stateOf(call, stack, errorsOf(outcomes));
   },

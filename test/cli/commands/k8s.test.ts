@@ -65,9 +65,20 @@ it('berth k8s names the cluster of each workload if there are several', async ()
     ['prod', 'shop', 'web'],
     [''],
   ]);
+  const slept = await run('k8s sleep shop/web');
+  expect(slept.stderr).toContain(
+    `shop/deployment/web in dev (${ID('B')})\nshop/deployment/web in prod (${ID('E')})`,
+  );
   expect((await run('k8s workloads --cluster dev')).stdout).toMatch(/^NAMESPACE/);
   const wide = await cloud();
   expect((await wide.run('k8s workloads -o wide')).stdout).toMatch(/^CLUSTER .*\ndev /);
+});
+
+it('berth k8s says of workloads of a cluster that is away that they are shown as they were', async () => {
+  const [web, ...others] = WORKLOADS;
+  const away = { ...web, stale_since: new Date(Date.now() - 300_500).toISOString() };
+  const { run } = await cloud({ ...ANSWERS, 'GET /k8s/workloads': [200, [away, ...others]] });
+  expect((await run('k8s workloads')).stderr).toBe('Workloads of dev are shown as they were 5m 0s ago.\n');
 });
 
 it('berth doctor reports a cluster that refuses its account', async () => {
@@ -101,8 +112,8 @@ it('berth k8s finds workloads by name, namespace and kind, and requires more whe
   const several = await run('k8s sleep web');
   expect(several.code).toBe(1);
   expect(several.stderr).toContain('web matches several workloads:');
-  expect(several.stderr).toContain(`shop/deployment/web (${ID('B')})`);
-  expect(several.stderr).toContain(`blog/deployment/web (${ID('C')})`);
+  expect(several.stderr).toContain(`shop/deployment/web in dev (${ID('B')})`);
+  expect(several.stderr).toContain(`blog/deployment/web in dev (${ID('C')})`);
   expect((await run('k8s sleep nothing')).stderr).toContain('there is no workload nothing');
   const refused = await run('k8s sleep sts/db --json');
   expect(JSON.parse(refused.stdout)).toEqual([]);
