@@ -225,7 +225,7 @@ class HttpFront implements Front {
     await node.start('views', serviceViewsActor, targets);
     await node.start('viewers', terminalViewersActor, this.terminals);
     this.app.cloud.views.onHolder = () => this.forwarder?.cut();
-    this.app.cloud.views.onEvents = (records) => this.app.cloudEvents.receive(records);
+    this.app.cloudEvents.listenTo(this.app.cloud.views);
     this.app.cloud.views.principals.onUsed = (id, at) => node.ref('principals').tell('used', { id, at });
     await node.start('mcpcallers', mcpCallersActor, this.app.mcp);
     node.onPeerLost((peer) => {

@@ -24,6 +24,7 @@ import { send } from '../kit/http_request.ts';
 import { type Double, kubeDouble, workload } from '../kit/kube_double.ts';
 import { must } from '../kit/must.ts';
 import { hasPostgres, NO_POSTGRES, type PostgresServer, startPostgres } from '../kit/postgres.ts';
+import { tcpWay } from '../kit/tcp_way.ts';
 
 let postgres: PostgresServer | undefined;
 let double: Double;
@@ -135,6 +136,76 @@ async function untilHeld(server: Daemon): Promise<number> {
   const begun = performance.now();
   await eventually(async () => (await askAlone(server, '/k8s/clusters')).status === 200);
   return performance.now() - begun;
+}
+
+/** The ids of the cloud events that a client at `server` gets, which resumes an interrupted stream. */
+function followedIds({ port }: Daemon): number[] {
+  const ids: number[] = [];
+  const ended = new AbortController();
+  const { cloud } = createClient(nodeTransport, { url: `http://127.0.0.1:${port}`, cloudToken: 'cloud' });
+  const follow = async (): Promise<void> => {
+    for await (const event of cloud.events({ after: 0, signal: ended.signal }))
+      if (event.type !== 'stream.reset') ids.push(event.id);
+  };
+  const following = follow();
+  afterThisTest(async () => {
+    ended.abort();
+    await Promise.allSettled([following]);
+  });
+  return ids;
+}
+
+const untilLost = (server: Daemon) =>
+  eventually(() => server.stderr().includes('this replica has lost the lease of the shared database'));
+
+interface Losable {
+  url: string;
+  /** The first server's way to the database. */
+  way: { interrupt(): void; restore(): void };
+}
+
+/** A database, and the way of the first server to it. */
+async function newLosable(): Promise<Losable & { team: Team; first: Team }> {
+  const team = await newTeam();
+  let isUp = true;
+  const nothing = freePort();
+  const way = await tcpWay(
+    () => (isUp ? must(postgres).port : nothing),
+    (chunk) => chunk,
+  );
+  afterThisTest(() => way.close());
+  return {
+    url: team.url,
+    team,
+    first: { ...team, url: team.url.replace(/:\d+\//, `:${way.port}/`) },
+    way: {
+      interrupt: () => {
+        isUp = false;
+        way.cut();
+      },
+      restore: () => {
+        isUp = true;
+      },
+    },
+  };
+}
+
+/** `first` stands still until it has lost the lease, to `second` if that exists. */
+async function suspend({ url }: Losable, first: Daemon, second: Daemon | undefined): Promise<void> {
+  first.signal('SIGSTOP');
+  const isOver = 'SELECT 1 FROM berth.lease WHERE expires_at < clock_timestamp()';
+  if (second) await untilHeld(second);
+  else await eventually(async () => (await must(postgres).run(url, isOver)).length === 1);
+  first.signal('SIGCONT');
+  await untilLost(first);
+}
+
+/** `first` cannot reach the database until it has lost the lease, to `second` if that exists. */
+async function interrupt({ way }: Losable, first: Daemon, second: Daemon | undefined): Promise<void> {
+  way.interrupt();
+  await untilLost(first);
+  if (second) await untilHeld(second);
+  way.restore();
 }
 
 /** Whether somebody has a connection to a port of 127.0.0.1. */
@@ -361,6 +432,25 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect((await dial()).mux.isOpen).toBe(true);
   });
 
+  it.each([
+    ['was suspended', suspend],
+    ['could not reach the database', interrupt],
+  ])('end the connections to the relay of a lease holder that %s', async (_, lose) => {
+    const losable = await newLosable();
+    const [holding, standing] = [freePort(), freePort()];
+    const first = await startServer(losable.first, holding);
+    const second = await startServer(losable.team, standing);
+    const ended = deferred<void>();
+    const made = await eventually(async () => {
+      const { ticket } = newTicket('cloud', Date.now(), null);
+      const url = `ws://127.0.0.1:${holding}${RELAY_PATH}`;
+      return dialRelay(url, ticket, realTime, () => ended.resolve()).catch(() => undefined);
+    });
+    afterThisTest(() => made.close('the test ends'));
+    await lose(losable, first, second);
+    await ended.promise;
+  });
+
   it('hand over at SIGTERM without waiting for a pod that a client waits for', async () => {
     const team = await newTeam();
     const first = await startServer(team);
@@ -508,6 +598,36 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     await eventually(
       async () => (await ask(servers[1], 'GET', `/k8s/workloads/${id}`)).body.state === 'sleeping',
     );
+  });
+
+  it.each([
+    ['was suspended', 2, suspend],
+    ['was suspended and is the lease holder again', 1, suspend],
+    ['could not reach the database', 2, interrupt],
+    ['could not reach the database and is the lease holder again', 1, interrupt],
+  ])('send their clients every event after the lease holder %s', async (_, count, lose) => {
+    const losable = await newLosable();
+    const first = await startServer(losable.first);
+    const second = count === 2 ? await startServer(losable.team) : undefined;
+    const servers = second ? [first, second] : [first];
+    const id = await addWorkload(first, 'followed');
+    const followed = servers.map(followedIds);
+    const untilFollowed = async (): Promise<number> => {
+      const newest = await eventually(async () => {
+        const { status, body } = await ask(first, 'GET', '/k8s/events/history?limit=1');
+        return status === 200 && body[0].id;
+      });
+      const all = Array.from({ length: newest }, (_, index) => index + 1);
+      await eventually(
+        () => followed.every((ids) => isDeepStrictEqual(ids.slice(0, newest), all)),
+        () => ({ newest, followed }),
+      );
+      return newest;
+    };
+    const before = await untilFollowed();
+    await lose(losable, first, second);
+    expect((await change(first, `/k8s/workloads/${id}/sleep`, 'night')).status).toBe(200);
+    expect(await untilFollowed()).toBeGreaterThan(before);
   });
 
   it('require the same key', async () => {

@@ -56,6 +56,7 @@ const WATCHED_FILES = ['test/e2e/watch.test.ts'];
 const FLOODS = ['test/front/server/floods.test.ts'];
 const GUARD = ['test/front/api/guard.test.ts', 'test/front/api/access.test.ts'];
 const EVENT_STREAMS = ['test/front/streams/event_hub.test.ts', 'test/front/streams/event_streams.test.ts'];
+const CLOUD_STREAMS = ['test/front/streams/cloud_event_streams.test.ts'];
 const GATEWAY = ['test/actors/gateway'];
 const TERMINALS = ['test/front/streams/shared_terminals.test.ts'];
 const AGENT_RIGHTS = ['test/front/api/agent_rights.test.ts'];
@@ -863,6 +864,30 @@ export const MUTANTS: readonly Mutant[] = [
       'return isComplete ? frames : [resetFrame(oldest), ...frames];',
       'return frames;',
       EVENT_STREAMS,
+    ],
+    [
+      'streams-without-lease',
+      'the streams of a replica that loses the lease stay open, without events',
+      'src/front/views/cloud_views.ts',
+      'if (wasAvailable) this.onUnavailable();',
+      '',
+      CLOUD_STREAMS,
+    ],
+    [
+      'replay-without-lease',
+      'a stream whose replay outlasts the lease stays open, without events',
+      'src/front/streams/cloud_event_streams.ts',
+      'if (hub !== this.feed.hub) stream.end();',
+      '',
+      CLOUD_STREAMS,
+    ],
+    [
+      'failed-replay',
+      'a stream whose replay fails stays open, without events',
+      'src/front/streams/cloud_event_streams.ts',
+      'if (!answer) return stream.end();',
+      'if (!answer) return;',
+      CLOUD_STREAMS,
     ],
   ]),
   ...area('gateway', [

@@ -6,9 +6,11 @@ import {
   cloudEventMatcher,
   type EventPlace,
 } from '../../protocol/cloud_events.ts';
-import type { Node } from '../../runtime/actor.ts';
+import { fail } from '../../protocol/errors.ts';
+import { type Node, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD_EVENTS } from '../../settings/cloud_limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
+import type { CloudViews } from '../views/cloud_views.ts';
 import { EventFeed } from './event_feed.ts';
 import { frameOf, resetFrame, type StreamFilter } from './event_hub.ts';
 
@@ -42,18 +44,30 @@ function drained(stream: ResponseStream): Promise<void> {
 
 export class CloudEventStreams {
   private readonly node: Node;
-  private readonly feed: EventFeed<CloudEventRecord>;
+  private feed: EventFeed<CloudEventRecord>;
   private isFollowing = false;
 
   constructor(node: Node) {
     this.node = node;
-    const subscribe = () => this.journal.ask('subscribe', {});
-    this.feed = new EventFeed({ clock: node.clock, subscribe }, () => undefined);
+    this.feed = this.newFeed();
   }
 
-  /** Takes events from the journal, in the order of their ids. */
-  receive(events: readonly CloudEventRecord[]): void {
-    this.feed.receive(events);
+  private newFeed(): EventFeed<CloudEventRecord> {
+    const subscribe = () => this.journal.ask('subscribe', {});
+    return new EventFeed({ clock: this.node.clock, subscribe }, () => undefined);
+  }
+
+  /** Takes events from the journal, in the order of their ids, while this Berth has the clusters. */
+  listenTo(views: CloudViews): void {
+    views.onEvents = (events) => this.feed.receive(events);
+    views.onUnavailable = () => this.leaveJournal();
+  }
+
+  /** Another Berth, or none, writes the journal now: ends every stream, and the next one begins anew. */
+  private leaveJournal(): void {
+    this.feed.close();
+    this.feed = this.newFeed();
+    this.isFollowing = false;
   }
 
   /** The cloud thread has ended. After its restart it does not know this subscriber. */
@@ -61,17 +75,19 @@ export class CloudEventStreams {
     if (this.isFollowing) void this.feed.restore();
   }
 
-  /** Resolves when a stream can be served. */
+  /** Resolves when a stream can be served. Rejects with daemon_busy if the clusters are lost meanwhile. */
   async follow(): Promise<void> {
     if (this.isFollowing) return;
-    await this.feed.restore();
+    const { feed } = this;
+    await feed.restore();
+    if (feed !== this.feed) throw fail('daemon_busy', 'the clusters are changing hands');
     this.isFollowing = true;
   }
 
   /**
    * Sends the events after `after` selected by `filter`, oldest first, and from then on every new one.
    * `after` null: only new ones. `viewer` null: unrestricted. A restricted viewer's `filter` must exclude
-   * what it may not see.
+   * what it may not see. Ends the stream if the journal fails or is lost, so that the client resumes it.
    */
   async send(
     stream: ResponseStream,
@@ -83,7 +99,10 @@ export class CloudEventStreams {
     let from = after;
     while (from !== null && stream.isOpen && !hub.covers(from)) {
       const limit = CLOUD_EVENTS.replayBatch;
-      const { events, lookedTo, oldest } = await this.journal.ask('replay', { filter, after: from, limit });
+      const asked = this.journal.ask('replay', { filter, after: from, limit });
+      const answer = await tolerateFailure(asked, () => null);
+      if (!answer) return stream.end();
+      const { events, lookedTo, oldest } = answer;
       // The id was never assigned, or the event is no longer stored.
       const isUnknown = from > lookedTo || from + 1 < oldest;
       if (isUnknown) stream.write(resetFrame(oldest));
@@ -96,6 +115,7 @@ export class CloudEventStreams {
       if (stream.bufferedBytes > CLOUD_EVENTS.maxUnreadReplayBytes) await drained(stream);
       stream.onDrain = null;
     }
+    if (hub !== this.feed.hub) stream.end();
     if (stream.isOpen) hub.subscribe(stream, streamFilter(filter, viewer), from === null ? '' : String(from));
   }
 

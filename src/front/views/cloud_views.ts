@@ -76,6 +76,8 @@ export class CloudViews {
   onEvents: (events: readonly CloudEventRecord[]) => void = () => undefined;
   /** Called when another Berth takes over or gives up the clusters; set by the front. */
   onHolder: () => void = () => undefined;
+  /** Called when this Berth no longer has the clusters; set by the front. */
+  onUnavailable: () => void = () => undefined;
   /** ULIDs sort by age. */
   private readonly clusterEntries = new JsonCollection<ClusterEntry>();
   private readonly tetherEntries = new JsonCollection<TetherEntry>();
@@ -97,8 +99,10 @@ export class CloudViews {
     hint: string,
     holder: HolderAddress | null,
   ): void {
+    const wasAvailable = this.unavailable === null;
     this.unavailable = fail(code, reason, { hint });
     this.setHolder(holder);
+    if (wasAvailable) this.onUnavailable();
   }
 
   markAvailable(): void {

@@ -1,6 +1,6 @@
 // Who may do what with an API token: every route by role and scope against the real front, actors and store
 // over the double, and what each answer has of what may be seen. docs/reference.md "Roles and grants".
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { isCloudPath } from '../../../src/front/api/guard.ts';
 import { ROUTES } from '../../../src/front/api/routes.ts';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
@@ -16,6 +16,7 @@ const NOBODY = newUlid(1);
 
 interface Api {
   front: Running;
+  views: CloudViews;
   here: Cloud;
   double: Double;
   /** Ids. */
@@ -74,7 +75,7 @@ async function api(): Promise<Api> {
     pay: idOf('hr/pay'),
     far: idOf('web/far'),
   };
-  return { front, here, double: first, one, two, ...ids, call, token };
+  return { front, views, here, double: first, one, two, ...ids, call, token };
 }
 
 /** What each route needs, and for what. */
@@ -446,6 +447,20 @@ describe('an API token', () => {
     // Another one of the same name has nothing of it.
     const again = await made.token('ci');
     expect((await made.call('GET', '/k8s/workloads', { token: again })).body.code).toBe('forbidden');
+  });
+
+  it('gets no stream if the lease is lost while the workloads that it may see are looked up', async () => {
+    const { front, views, token: tokenOf } = await api();
+    const token = await tokenOf('shop', { role: 'viewer', namespace: 'web', selector: 'app=shop' });
+    const lookUp = views.workloadsInOrder.bind(views);
+    const lookingUp = vi.spyOn(views, 'workloadsInOrder').mockImplementationOnce(() => {
+      views.markUnavailable('standing_by', 'another Berth has the clusters', '', null);
+      return lookUp();
+    });
+    const headers = { Authorization: `Bearer ${token}` };
+    const { status, body } = await front.request('GET', '/k8s/events', { headers });
+    expect([status, body.message]).toEqual([503, 'another Berth has the clusters']);
+    expect(lookingUp).toHaveBeenCalledOnce();
   });
 
   it('whose grant is removed loses its rights, and its streams end', async () => {

@@ -79,6 +79,8 @@ export const cloudEventHandlers: HandlersOf<typeof cloudEvents> = {
       key: String(viewer.version),
       sees: (event: EventPlace) => seesEvent(viewer, views, event),
     };
+    // The lease may have been lost since the request was let through.
+    views.assertAvailable();
     await app.cloudEvents.follow();
     const stream = open();
     if (stream) await app.cloudEvents.send(stream, filter, after, seen);
