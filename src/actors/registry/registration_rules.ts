@@ -1,9 +1,6 @@
-// The rules of a registration that need no actor: docs/reference.md "Registration".
+// The record of a registration and its hash: docs/reference.md "Registration".
 import { createHmac } from 'node:crypto';
 import { type EnvironmentRows, withoutSession } from '../../protocol/base_environment.ts';
-import { dependencyName } from '../../protocol/dependency_order.ts';
-import { fail } from '../../protocol/errors.ts';
-import { isHook } from '../../protocol/hooks.ts';
 import { completeSpec, SPEC_FIELD_NAMES, SPEC_FIELDS } from '../../protocol/registration.ts';
 import type {
   AgentSpec,
@@ -12,7 +9,6 @@ import type {
   StoredBaseEnv,
   StoredService,
 } from '../../protocol/service.ts';
-import { shortName } from '../../protocol/stacks.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 
 /**
@@ -48,41 +44,6 @@ export function nextRecord(
     ...(sealedEnv && { sealedEnv }),
     ...(baseEnv && { baseEnv }),
   };
-}
-
-/**
- * Throws name_in_use when a group and a stack of different services would have the same name, so that a
- * request to one of them would reach the other. What was registered by hand may join any group.
- */
-export function checkGroup({ stack, group }: ServiceInput, services: Iterable<StoredService>): void {
-  if (!stack) return;
-  for (const { spec: other } of services) {
-    if (!other.stack || other.stack === stack) continue;
-    const shared = other.stack === group ? other.stack : other.group === stack ? stack : null;
-    if (shared === null) continue;
-    const [of, its] = shared === stack ? [other.stack, stack] : [stack, other.stack];
-    const hint = `Give the group of the project file another name, or remove a stack: \`berth rm --stack ${its}\`.`;
-    throw fail('name_in_use', `${shared} is a stack, and also the name of a group of the stack ${of}`, {
-      hint,
-    });
-  }
-}
-
-/**
- * Throws invalid_spec for what would have a hook started by others than its stack: a dependency on one, or a
- * hook with a group, a schedule or autostart. docs/reference.md "Hooks".
- */
-export function checkHooks(input: ServiceInput, services: ReadonlyMap<string, StoredService>): void {
-  const { autostart, dependsOn, group, name, schedule } = input;
-  const isOne = (other: string, stack: string | null | undefined): boolean =>
-    Boolean(stack) && isHook(shortName(other, stack ?? ''));
-  const dependency = dependsOn
-    .map(dependencyName)
-    .find((other) => isOne(other, services.get(other)?.spec.stack ?? input.stack));
-  if (dependency !== undefined)
-    throw fail('invalid_spec', `${name} depends on ${dependency}, which is a hook: only its stack runs it`);
-  if (isOne(name, input.stack) && (autostart || group || schedule))
-    throw fail('invalid_spec', `${name} is a hook, and has no group, schedule or autostart`);
 }
 
 function baseEnvOf(given: EnvironmentRows | null, key: Uint8Array): StoredBaseEnv | undefined {

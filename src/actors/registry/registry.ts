@@ -7,7 +7,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
-import { dependencyCycle, dependencyName } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import { HOOKS, isHook } from '../../protocol/hooks.ts';
@@ -30,7 +29,8 @@ import {
 } from '../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../settings/limits.ts';
 import { stopOrphanedRuns } from './orphaned_runs.ts';
-import { checkGroup, checkHooks, nextRecord, specRow } from './registration_rules.ts';
+import { checkRegistration } from './registration_checks.ts';
+import { nextRecord, specRow } from './registration_rules.ts';
 import { adoptAll, autostartAll, hostRuns, idleStates, reportForeignRuns } from './startup.ts';
 
 type LeaseRange = readonly [from: number, to: number];
@@ -129,11 +129,7 @@ class Registry {
     this.refuseChange(input.name);
     this.refuseInClosedStack(input);
     return this.context.turn(input.name, async () => {
-      this.checkKind(input);
-      this.checkHostname(input);
-      checkGroup(input, this.services.values());
-      checkHooks(input, this.services);
-      this.checkCycle(input);
+      checkRegistration(input, { services: this.services, registering: this.registering });
       this.registering.set(input.name, input);
       try {
         return await this.registerNow(input);
@@ -310,32 +306,6 @@ class Registry {
   private refuseInClosedStack({ name, stack }: ServiceInput): void {
     if (stack && this.closedStacks.has(stack) && !isHook(shortName(name, stack)))
       throw fail('daemon_busy', `the stack ${stack} is being removed`);
-  }
-
-  private checkKind({ name, agent }: ServiceInput): void {
-    const before = this.services.get(name);
-    if (!before || (before.spec.agent !== null) === (agent !== null)) return;
-    throw fail('name_in_use', agent ? `${name} is a service already` : `${name} is the name of an agent`);
-  }
-
-  private checkHostname({ name, agent }: ServiceInput): void {
-    if (!agent) return;
-    const stored = [...this.services.values()].map(({ spec }) => spec);
-    for (const other of [...stored, ...this.registering.values()]) {
-      if (other.name !== name && other.agent?.hostname === agent.hostname)
-        throw fail('name_in_use', `${agent.hostname} is the host name of the agent ${other.name}`);
-    }
-  }
-
-  private checkCycle({ name, dependsOn }: ServiceInput): void {
-    const dependenciesOf = (other: string): string[] =>
-      [this.services.get(other)?.spec, this.registering.get(other)].flatMap(
-        (one) => one?.dependsOn.map(dependencyName) ?? [],
-      );
-    const found = dependencyCycle(name, dependsOn.map(dependencyName), dependenciesOf);
-    if (!found) return;
-    const message = `dependsOn has a cycle: ${found.join(' -> ')}`;
-    throw fail('invalid_spec', message, { details: [{ path: 'dependsOn', message }] });
   }
 
   private inBackground(work: Promise<unknown>): void {

@@ -1,10 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  canonicalSpec,
-  checkHooks,
-  nextRecord,
-  specRow,
-} from '../../../src/actors/registry/registration_rules.ts';
+import { canonicalSpec, nextRecord, specRow } from '../../../src/actors/registry/registration_rules.ts';
 import { SPEC_FIELD_NAMES, SPEC_FIELDS } from '../../../src/protocol/registration.ts';
 import { agentInput, input } from '../../kit/service_inputs.ts';
 
@@ -166,29 +161,5 @@ describe('a record', () => {
     expect(specRow(old, KEY)).toEqual(row);
     const other = nextRecord(input('web', { env: [['A', '2']] }), 8000, undefined, KEY);
     expect(specRow(other, KEY).specHash).not.toBe(row.specHash);
-  });
-});
-
-describe('a registration', () => {
-  const hook = nextRecord(input('shop--hook-remove', { stack: 'shop', kind: 'task' }), null, undefined, KEY);
-  const services = new Map([['shop--hook-remove', hook]]);
-
-  it.each([
-    ['web', { dependsOn: ['shop--hook-remove'] }, 'depends on shop--hook-remove'],
-    [
-      'shop--web',
-      { stack: 'shop', dependsOn: [{ name: 'shop--hook-create', condition: 'completed' }] },
-      'hook-create',
-    ],
-    ['shop--hook-remove', { stack: 'shop', group: 'shop' }, 'is a hook, and has no group'],
-    ['shop--hook-create', { stack: 'shop', autostart: true }, 'is a hook, and has no group'],
-  ] as const)('of %s that would have others start a hook is refused', (name, more, says) => {
-    expect(() => checkHooks(input(name, more as Parameters<typeof input>[1]), services)).toThrow(says);
-  });
-
-  it('of a hook itself, or of a service that is only called like one, is accepted', () => {
-    checkHooks(input('shop--hook-remove', { stack: 'shop' }), services);
-    checkHooks(input('hook-remove', { group: 'mine', autostart: true }), services);
-    checkHooks(input('web', { dependsOn: ['hook-remove'] }), services);
   });
 });
