@@ -1,6 +1,7 @@
 // Stacks: the projects of a machine, one stack per working tree, docs/reference.md "Stacks". A stack's name
 // contains its project, and a service's name contains its stack, so neither is stored twice.
 import { createHash } from 'node:crypto';
+import { isHook } from './hooks.ts';
 import { hostLabel } from './names.ts';
 
 /** The separator of project, slug and service; no part of a name contains it. */
@@ -37,6 +38,10 @@ export function shortName(name: string, stack: string): string | null {
   const rest = name.startsWith(prefix) ? name.slice(prefix.length) : '';
   return rest === '' || rest.includes(SEPARATOR) ? null : rest;
 }
+
+/** Whether the service registered as `name` is a hook of `stack`; null: it is in none. */
+export const isHookOf = (stack: string | null | undefined, name: string): boolean =>
+  Boolean(stack) && isHook(shortName(name, stack ?? ''));
 
 /** Why `short` is too long for a service or group of `stack`, after its name; null: it is not. */
 export function lengthFault(stack: string, short: string): string | null {

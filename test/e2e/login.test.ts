@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { withFileLock } from '../../src/adapters/process/file_lock.ts';
+import { deferred } from '../../src/runtime/deferred.ts';
 import { berth, folder } from '../cli/berth_process.ts';
 import { eventually, startDaemon } from '../kit/daemon.ts';
 import type { LoginIssuer } from '../kit/login_issuer.ts';
@@ -30,6 +31,22 @@ function holdersOf(path: string): number {
     }
   };
   return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && opens(name)).length;
+}
+
+/** Begins to run `berth`, whose process can be signalled meanwhile. */
+function begin(args: readonly string[], env: Record<string, string>) {
+  let send: (signal: NodeJS.Signals) => void = () => undefined;
+  const onStart = (given: typeof send): void => {
+    send = given;
+  };
+  return { ran: berth(args, { env, onStart }), kill: (signal: NodeJS.Signals) => send(signal) };
+}
+
+/** Has the issuer answer no renewal before the returned function is called. */
+function hold(issuer: LoginIssuer): () => void {
+  const { promise, resolve } = deferred<void>();
+  issuer.held = promise;
+  return () => resolve();
 }
 
 describe('berth login', () => {
@@ -90,11 +107,7 @@ describe('berth login', () => {
     issuer.isConfirmed = false;
     for (const signal of ['SIGINT', 'SIGKILL'] as const) {
       issuer.asked = [];
-      let kill: (signal: NodeJS.Signals) => void = () => undefined;
-      const onStart = (send: typeof kill): void => {
-        kill = send;
-      };
-      const ran = berth(['login', url], { env, onStart });
+      const { kill, ran } = begin(['login', url], env);
       await eventually(() => issuer.asked.includes('/token'));
       kill(signal);
       const { code, stderr } = await ran;
@@ -150,16 +163,13 @@ describe('a login', () => {
     const { issuer, env, run, loginFile, state } = here;
     makeDue(here);
     const before = readFileSync(loginFile, 'utf8');
-    issuer.held = new Promise(() => undefined);
-    let kill: (signal: NodeJS.Signals) => void = () => undefined;
-    const onStart = (send: typeof kill): void => {
-      kill = send;
-    };
-    const ran = berth(['k8s', 'clusters'], { env, onStart });
+    hold(issuer);
+    const { kill, ran } = begin(['k8s', 'clusters'], env);
     await eventually(() => issuer.shown.length === 1);
     kill('SIGKILL');
     await ran;
     expect(readFileSync(loginFile, 'utf8')).toBe(before);
+    // The killed one's request stays without an answer, so its refresh token is still good.
     issuer.held = Promise.resolve();
     expect(await run('k8s', 'clusters')).toMatchObject({ code: 0 });
     expect(readdirSync(state).sort()).toEqual(['login.json', 'login.lock']);
@@ -174,15 +184,8 @@ describe('a login', () => {
       const here = await loggedIn();
       const { issuer, env, loginFile } = here;
       makeDue(here, Date.now() - 1);
-      let answer = (): void => {};
-      issuer.held = new Promise((resolve) => {
-        answer = resolve;
-      });
-      let kill: (signal: NodeJS.Signals) => void = () => undefined;
-      const onStart = (send: typeof kill): void => {
-        kill = send;
-      };
-      const ran = berth(['k8s', 'clusters'], { env, onStart });
+      const answer = hold(issuer);
+      const { kill, ran } = begin(['k8s', 'clusters'], env);
       await eventually(() => issuer.shown.length === 1);
       kill(signal);
       answer();
@@ -195,15 +198,8 @@ describe('a login', () => {
     const here = await loggedIn();
     const { issuer, env, run } = here;
     makeDue(here);
-    let answer = (): void => {};
-    issuer.held = new Promise((resolve) => {
-      answer = resolve;
-    });
-    let kill: (signal: NodeJS.Signals) => void = () => undefined;
-    const onStart = (send: typeof kill): void => {
-      kill = send;
-    };
-    const cancelled = berth(['k8s', 'clusters', '--json'], { env, onStart });
+    const answer = hold(issuer);
+    const { kill, ran: cancelled } = begin(['k8s', 'clusters', '--json'], env);
     await eventually(() => issuer.shown.length === 1);
     kill('SIGINT');
     // This one begins later, and waits for the renewal as long as the cancelled one would have.

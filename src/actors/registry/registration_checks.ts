@@ -1,9 +1,8 @@
 // What a registration must not be beside the others: docs/reference.md "Registration".
 import { dependencyCycle, dependencyName } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
-import { isHook } from '../../protocol/hooks.ts';
 import type { ServiceInput, StoredService } from '../../protocol/service.ts';
-import { shortName } from '../../protocol/stacks.ts';
+import { isHookOf } from '../../protocol/stacks.ts';
 
 interface KnownServices {
   services: ReadonlyMap<string, StoredService>;
@@ -50,14 +49,12 @@ function checkGroup({ stack, group }: ServiceInput, { services }: KnownServices)
  */
 function checkHooks(input: ServiceInput, { services }: KnownServices): void {
   const { autostart, dependsOn, group, name, schedule } = input;
-  const isOne = (other: string, stack: string | null | undefined): boolean =>
-    Boolean(stack) && isHook(shortName(other, stack ?? ''));
   const dependency = dependsOn
     .map(dependencyName)
-    .find((other) => isOne(other, services.get(other)?.spec.stack ?? input.stack));
+    .find((other) => isHookOf(services.get(other)?.spec.stack ?? input.stack, other));
   if (dependency !== undefined)
     throw fail('invalid_spec', `${name} depends on ${dependency}, which is a hook: only its stack runs it`);
-  if (isOne(name, input.stack) && (autostart || group || schedule))
+  if (isHookOf(input.stack, name) && (autostart || group || schedule))
     throw fail('invalid_spec', `${name} is a hook, and has no group, schedule or autostart`);
 }
 

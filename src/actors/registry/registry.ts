@@ -9,12 +9,12 @@ import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
-import { HOOKS, isHook } from '../../protocol/hooks.ts';
+import { HOOKS } from '../../protocol/hooks.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { Member, RegistryProtocol } from '../../protocol/registry.ts';
 import type { ScheduleSpec } from '../../protocol/schedules.ts';
 import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
-import { nameInStack, shortName } from '../../protocol/stacks.ts';
+import { isHookOf, nameInStack } from '../../protocol/stacks.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import { isWatchedAfter } from '../../protocol/watcher.ts';
 import {
@@ -304,7 +304,7 @@ class Registry {
   }
 
   private refuseInClosedStack({ name, stack }: ServiceInput): void {
-    if (stack && this.closedStacks.has(stack) && !isHook(shortName(name, stack)))
+    if (stack && this.closedStacks.has(stack) && !isHookOf(stack, name))
       throw fail('daemon_busy', `the stack ${stack} is being removed`);
   }
 

@@ -1,8 +1,7 @@
 // Starts of a task that may not need a run: docs/reference.md "Tasks", "Schedules".
 
-import { isHook } from '../../protocol/hooks.ts';
 import type { ServiceProtocol, StartReply } from '../../protocol/service.ts';
-import { shortName } from '../../protocol/stacks.ts';
+import { isHookOf } from '../../protocol/stacks.ts';
 import type { MessageOf } from '../../runtime/actor.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
@@ -75,8 +74,7 @@ export class TaskStarts {
 
   /** Whether this is a hook of a stack, which runs once, whatever its content. */
   private isHook(): boolean {
-    const stack = this.life.snapshot().stored?.spec.stack ?? null;
-    return stack !== null && isHook(shortName(this.name, stack));
+    return isHookOf(this.life.snapshot().stored?.spec.stack, this.name);
   }
 
   /** Whether a run has other content than the current one; false for hooks. */

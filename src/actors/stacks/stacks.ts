@@ -6,15 +6,15 @@ import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import { DependencyOrder, reverseDependencies, walkInOrder } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
-import { HOOKS, isHook } from '../../protocol/hooks.ts';
+import { HOOKS } from '../../protocol/hooks.ts';
 import type { ServiceStatus } from '../../protocol/service.ts';
 import {
+  isHookOf,
   nameInStack,
   type StackClaim,
   type StackRow,
   type StacksProtocol,
   type StoredStack,
-  shortName,
   slugValueOf,
   stackNames,
 } from '../../protocol/stacks.ts';
@@ -131,7 +131,7 @@ class Stacks {
     const { members } = await this.registry().ask('members', { group: null, stack: name });
     if (members.length === 0 && !this.stacks.has(name))
       throw fail('unknown_stack', `there is no stack ${name}`);
-    const isOwn = (member: { name: string }) => !isHook(shortName(member.name, name));
+    const isOwn = (member: { name: string }) => !isHookOf(name, member.name);
     const services = members.filter(isOwn);
     const order = new DependencyOrder(reverseDependencies(services));
     await walkInOrder(order, (member) => this.removeService(member));

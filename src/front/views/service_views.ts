@@ -5,11 +5,10 @@
 import type { AgentStanding } from '../../api/agents_shapes.ts';
 import type { AgentStatus } from '../../protocol/agent_state.ts';
 import { withDependencies } from '../../protocol/dependency_order.ts';
-import { isHook } from '../../protocol/hooks.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import type { ScheduleRow } from '../../protocol/schedules.ts';
 import type { ServiceState } from '../../protocol/service.ts';
-import { shortName } from '../../protocol/stacks.ts';
+import { isHookOf } from '../../protocol/stacks.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 import {
@@ -166,7 +165,7 @@ export class ServiceViews {
   stackUsage(): Map<string, StackUsage> {
     const found = new Map<string, StackUsage>();
     for (const { spec, state, stats } of this.rowsWithSpec()) {
-      if (!spec.stack || isHook(shortName(spec.name, spec.stack))) continue;
+      if (!spec.stack || isHookOf(spec.stack, spec.name)) continue;
       const { services, running, rssMB } = found.get(spec.stack) ?? NOTHING_USED;
       found.set(spec.stack, {
         services: services + 1,
