@@ -93,6 +93,7 @@ export class WorkloadCommits {
   /** The committed totals. */
   private readonly saved: SavingsTotals;
   private delayed: { dueAt: number; cancel: () => void } | null = null;
+  private isClosed = false;
 
   /** `saved`: the committed totals. */
   constructor(store: CloudStore, source: CommitSource, saved: SavingsTotals) {
@@ -125,11 +126,12 @@ export class WorkloadCommits {
   }
 
   /** Shows workloads that were just loaded, whose records are on disk as they are. */
-  async showLoaded(ids: readonly string[]): Promise<void> {
-    for (let at = 0; at < ids.length; at += CLOUD.rowsPerCommit) {
-      const views = ids
-        .slice(at, at + CLOUD.rowsPerCommit)
-        .flatMap((id) => this.source.newViewOf(id, false) ?? []);
+  async showLoaded<Loaded>(
+    loaded: readonly Loaded[],
+    viewOf: (one: Loaded) => WorkloadView | undefined,
+  ): Promise<void> {
+    for (let at = 0; at < loaded.length; at += CLOUD.rowsPerCommit) {
+      const views = loaded.slice(at, at + CLOUD.rowsPerCommit).flatMap((one) => viewOf(one) ?? []);
       await this.store.save({ ...NOTHING_CHANGED, views });
       this.source.onShown(views);
       await nextTurn();
@@ -166,6 +168,12 @@ export class WorkloadCommits {
   /** Callers that need the outcome await `flush`. */
   private commitSoon(): void {
     tolerateFailure(this.flush(), () => undefined).catch((error: unknown) => this.source.onDefect(error));
+  }
+
+  /** Like `flush`, but shows nothing more: another Berth that waits for the clusters would wait for that too. */
+  close(): Promise<void> {
+    this.isClosed = true;
+    return this.flush();
   }
 
   private commitWithin(ms: number): void {
@@ -241,7 +249,9 @@ export class WorkloadCommits {
       records: rows.flatMap(([id, { extent }]) =>
         extent === 'record' ? [{ id, record: this.source.recordOf(id) }] : [],
       ),
-      views: rows.flatMap(([id, { extent }]) => this.source.newViewOf(id, extent === 'staleness') ?? []),
+      views: this.isClosed
+        ? []
+        : rows.flatMap(([id, { extent }]) => this.source.newViewOf(id, extent === 'staleness') ?? []),
       events: rows.flatMap(([, { events }]) => events),
       savings: this.saved.with(rows.flatMap(([, { saved }]) => saved)),
       positions: positions.flatMap(({ position }) => position ?? []),

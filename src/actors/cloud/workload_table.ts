@@ -94,10 +94,11 @@ export class WorkloadTable implements CommitSource {
       this.savings.add(row);
       this.savedOnDisk.add(row);
     }
-    for (const entry of this.entries.ofCluster(clusterId)) this.resumeCount(entry);
-    const ids = this.entries.ofCluster(clusterId).map(({ row }) => row.id);
-    this.views.tell('workloadsRetained', { clusterId, ids });
-    await this.commits.showLoaded(ids);
+    const entries = this.entries.ofCluster(clusterId);
+    for (const entry of entries) this.resumeCount(entry);
+    this.views.tell('workloadsRetained', { clusterId, ids: entries.map(({ row }) => row.id) });
+    // With each row's entry, because to find 100,000 again by their ids takes a tenth of a second.
+    await this.commits.showLoaded(entries, (entry) => this.newViewOfRow(entry, false));
   }
 
   /** The ids of the workloads that are in their clusters. */
@@ -241,13 +242,23 @@ export class WorkloadTable implements CommitSource {
     return this.commits.flush();
   }
 
+  /** The last `flush`, at the end of this Berth, after which clients are shown nothing more. */
+  close(): Promise<void> {
+    return this.commits.close();
+  }
+
   recordOf(id: string): StoredWorkload | null {
     return this.entries.get(id)?.row ?? null;
   }
 
   newViewOf(id: string, onlyStaleness: boolean): WorkloadView | undefined {
     const entry = this.entries.get(id);
-    if (!entry || entry.row.gone) return { id, view: null };
+    return entry ? this.newViewOfRow(entry, onlyStaleness) : { id, view: null };
+  }
+
+  private newViewOfRow(entry: TableEntry, onlyStaleness: boolean): WorkloadView | undefined {
+    const { id } = entry.row;
+    if (entry.row.gone) return { id, view: null };
     const staleSince = this.watches.staleSinceOf(entry.row);
     if (onlyStaleness && entry.shown)
       return staleSince === entry.shown.staleSince ? undefined : { id, staleSince };

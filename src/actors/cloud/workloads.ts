@@ -128,7 +128,7 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
     });
     this.use = new WorkloadUse({ clock, steady, table, reports });
     context.scope.defer(() => this.teller.close());
-    context.scope.defer(() => this.table.flush());
+    context.scope.defer(() => this.table.close());
     context.scope.defer(() => this.connections.close());
   }
 

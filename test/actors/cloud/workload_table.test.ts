@@ -3,7 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { loadedWorkload } from '../../../src/actors/cloud/stored_workload.ts';
 import { observe } from '../../../src/actors/cloud/workload_record.ts';
-import { WorkloadTable } from '../../../src/actors/cloud/workload_table.ts';
+import { WorkloadTable, type WorkloadTableOwner } from '../../../src/actors/cloud/workload_table.ts';
+import type { CloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import type { ObservedWorkload } from '../../../src/protocol/cloud.ts';
 import { tempDir, virtualClock } from '../../kit/actors.ts';
 import { openCloudStore } from '../../kit/cloud.ts';
@@ -12,25 +13,29 @@ import { observedWorkload } from '../../kit/observed_workload.ts';
 /** In place of CLOUD.maxWorkloadsPerKind, whose rows take seconds to make. */
 const MAX = 1_000;
 
+function tableWith(
+  save: CloudStore['save'],
+  tell: (type: string) => void = () => undefined,
+  max?: number,
+): WorkloadTable {
+  const { cloudStore } = openCloudStore(tempDir());
+  const clock = virtualClock();
+  const owner: WorkloadTableOwner = {
+    clock,
+    steady: clock,
+    self: 'here',
+    onRowChange: () => undefined,
+    audit: { changeEvents: () => [] },
+    rulesOf: () => ({ policy: null, after: null }),
+    onDefect: (error) => expect.fail(String(error)),
+  };
+  return new WorkloadTable({ ...cloudStore, save }, { tell }, owner, max);
+}
+
 describe('the table of workloads', () => {
   it('accepts from a watch as many new rows as a listing may have, for each kind of each cluster', () => {
-    const { cloudStore } = openCloudStore(tempDir());
-    const clock = virtualClock();
-    const table = new WorkloadTable(
-      // None of this needs a disk.
-      { ...cloudStore, save: () => Promise.resolve() },
-      { tell: () => undefined },
-      {
-        clock,
-        steady: clock,
-        self: 'here',
-        onRowChange: () => undefined,
-        audit: { changeEvents: () => [] },
-        rulesOf: () => ({ policy: null, after: null }),
-        onDefect: (error) => expect.fail(String(error)),
-      },
-      MAX,
-    );
+    // None of this needs a disk.
+    const table = tableWith(() => Promise.resolve(), undefined, MAX);
     const all = Array.from({ length: MAX }, (_, index) => observedWorkload('Deployment', `w${index}`));
     table.replace('one', { kind: 'Deployment', namespace: null }, all, 0);
     table.observe('one', observedWorkload('Deployment', 'more'));
@@ -51,36 +56,40 @@ describe('the table of workloads', () => {
   });
 
   it('saves and shows what was known, however often a cluster changes it meanwhile', async () => {
-    const { cloudStore } = openCloudStore(tempDir());
-    const clock = virtualClock();
     let commits = 0;
     const tables: WorkloadTable[] = [];
-    const table = new WorkloadTable(
-      {
-        ...cloudStore,
-        save: async () => {
-          commits += 1;
-          await nextTurn();
-          // Another change is there whenever a commit ends.
-          const version = String(commits + 1);
-          if (commits < 100) tables[0]?.observe('one', { ...observedWorkload('Deployment', 'w'), version });
-        },
-      },
-      { tell: () => undefined },
-      {
-        clock,
-        steady: clock,
-        self: 'here',
-        onRowChange: () => undefined,
-        audit: { changeEvents: () => [] },
-        rulesOf: () => ({ policy: null, after: null }),
-        onDefect: (error) => expect.fail(String(error)),
-      },
-    );
+    const table = tableWith(async () => {
+      commits += 1;
+      await nextTurn();
+      // Another change is there whenever a commit ends.
+      const version = String(commits + 1);
+      if (commits < 100) tables[0]?.observe('one', { ...observedWorkload('Deployment', 'w'), version });
+    });
     tables.push(table);
     table.observe('one', observedWorkload('Deployment', 'w'));
     await table.flush();
     expect(commits).toBeLessThan(10);
+  });
+
+  it('at its end saves what has changed and shows none of it, as others may wait for the clusters', async () => {
+    const saved: string[] = [];
+    let told = 0;
+    const table = tableWith(
+      async ({ records, views }) => {
+        saved.push(...records.map(({ record }) => record?.seen.name ?? ''));
+        told += views.length;
+      },
+      () => (told += 1),
+    );
+    table.observe('one', observedWorkload('Deployment', 'w0'));
+    await table.flush();
+    const shown = told;
+    expect(shown).toBeGreaterThan(0);
+    table.observe('one', observedWorkload('Deployment', 'w1'));
+    table.setStaleSince('one', { kind: 'Deployment', namespace: null }, 5);
+    await table.close();
+    expect(saved).toEqual(['w0', 'w1']);
+    expect(told).toBe(shown);
   });
 });
 
