@@ -170,7 +170,7 @@ export class WorkloadCommits {
     tolerateFailure(this.flush(), () => undefined).catch((error: unknown) => this.source.onDefect(error));
   }
 
-  /** Like `flush`, but shows nothing more: another Berth may wait for the clusters, and would wait for that. */
+  /** Like `flush`, but shows nothing more: another Berth that waits for the clusters would wait longer. */
   close(): Promise<void> {
     this.isClosed = true;
     return this.flush();
