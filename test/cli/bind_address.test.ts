@@ -1,8 +1,11 @@
 // The command line finds the daemon wherever its configuration has it listen, and never prints an address
 // that does not answer.
+import { renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { localUrl } from '../../src/adapters/url_host.ts';
+import { eventually } from '../kit/eventually.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { berth, cleanEnv, daemonOf, folder } from './berth_process.ts';
 
@@ -42,6 +45,29 @@ it('a started daemon is reported at the address where it listens', async () => {
     const { url } = JSON.parse(started.stdout);
     expect(url).toMatch(/^http:\/\/127\.0\.0\.5:\d+$/);
     expect((await fetch(`${url}/livez`)).status).toBe(200);
+  } finally {
+    expect((await berth(['daemon', 'stop'], { env })).stdout).toContain('the daemon has ended');
+  }
+});
+
+it('a started daemon reads the file that its link leads to now', async () => {
+  const files = folder();
+  const config = join(files, 'config.toml');
+  const path = (name: string): string => join(files, name);
+  for (const token of ['first', 'second'])
+    writeFileSync(path(token), `[auth]\ntoken = "${token}"\n`, { mode: 0o600 });
+  symlinkSync('first', config);
+  const more = { BERTH_STATE_DIR: folder(), BERTH_CONFIG: config, BERTH_PORT: '0' };
+  const env = cleanEnv(folder(), more);
+  try {
+    const { url, pid } = JSON.parse((await berth(['daemon', 'start', '--json'], { env })).stdout);
+    const statusWith = async (token: string): Promise<number> =>
+      (await fetch(`${url}/v1/services`, { headers: { Authorization: `Bearer ${token}` } })).status;
+    expect(await statusWith('first')).toBe(200);
+    symlinkSync('second', path('next'));
+    renameSync(path('next'), config);
+    process.kill(pid, 'SIGHUP');
+    await eventually(async () => (await statusWith('second')) === 200);
   } finally {
     expect((await berth(['daemon', 'stop'], { env })).stdout).toContain('the daemon has ended');
   }

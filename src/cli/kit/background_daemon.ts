@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, realpathSync, renameSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
+import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startLockHolder } from '../../adapters/host/host_start.ts';
 import { mayBeAlive } from '../../adapters/process/process_table.ts';
@@ -98,7 +99,7 @@ export async function startBackgroundDaemon(
   const path = statePaths(stateDir).daemonLog;
   const { fd, from } = openDaemonLog(path);
   const config = context.globalOptions.config ?? process.env['BERTH_CONFIG'];
-  const args = ['daemon', '--state-dir', stateDir, ...(config ? ['--config', realpathSync(config)] : [])];
+  const args = ['daemon', '--state-dir', stateDir, ...(config ? ['--config', resolve(config)] : [])];
   const child = spawn(process.execPath, [berthScript(), ...args], {
     detached: true,
     cwd: homedir(),
