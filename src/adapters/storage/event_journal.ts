@@ -33,7 +33,7 @@ export class EventJournal {
   constructor(folder: string, keepLines: number, reserveBytes: number, report: (text: string) => void) {
     this.lifecycle = new LineSeries(folder, 'life', keepLines, reserveBytes);
     this.statistics = new LineSeries(folder, 'statistics', keepLines, 0);
-    this.unwrittenId = new NumberFile(join(folder, 'unwritten'));
+    this.unwrittenId = new NumberFile(join(folder, 'unwritten'), report);
     this.keepLines = keepLines;
     this.report = report;
   }
@@ -127,17 +127,20 @@ class LineSeries {
 
 const DIGITS = 16;
 
-/** A number in a file, overwritten in place, which needs no room on the disk. */
+/** A number in a file, overwritten in place, which needs no room on the disk. Damaged, it counts as 0. */
 class NumberFile {
   private readonly fd: number;
   private current: number;
 
-  constructor(path: string) {
+  constructor(path: string, report: (text: string) => void) {
     this.fd = openSync(path, 'a', 0o600);
     closeSync(this.fd);
     this.fd = openSync(path, 'r+');
     const bytes = Buffer.alloc(DIGITS);
-    this.current = Number(bytes.toString('latin1', 0, readSync(this.fd, bytes, 0, DIGITS, 0)));
+    const text = bytes.toString('latin1', 0, readSync(this.fd, bytes, 0, DIGITS, 0));
+    const isSound = /^\d*$/.test(text) && Number.isSafeInteger(Number(text));
+    if (!isSound) report(`events: ${path} is damaged, and begins anew`);
+    this.current = isSound ? Number(text) : 0;
     if (this.current === 0) this.write(0);
   }
 

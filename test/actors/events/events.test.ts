@@ -250,6 +250,19 @@ describe('ids across restarts', () => {
     expect(await it.events.ask('append', { events: [event(6)] })).toEqual({ lastId: 6 });
   });
 
+  it.each(['\0'.repeat(16), '00000000000000x1', '9999999999999999'])(
+    'continue without a gap when the file of the newest unwritten id has %j',
+    async (damaged) => {
+      const it = await journal();
+      await it.events.ask('append', { events: many(3, 'service.started') });
+      await it.again('this', () => writeFileSync(join(it.folder, 'unwritten'), damaged));
+      expect(await it.events.ask('append', { events: [event(4)] })).toEqual({ lastId: 4 });
+      expect(it.reports).toEqual([expect.stringMatching(/unwritten is damaged/)]);
+      await it.again();
+      expect(it.reports).toHaveLength(1);
+    },
+  );
+
   it('jump above the mark after a machine crash, and report the id after which nothing is missing', async () => {
     const it = await journal();
     await it.events.ask('append', { events: many(30, 'service.started') });
