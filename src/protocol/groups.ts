@@ -12,6 +12,11 @@ export interface StoredGroupCall {
   at: number;
 }
 
+/** A client has stopped a member, or put it to sleep, while a call of its group was under way. */
+export interface StoredOverride {
+  group: string;
+}
+
 /** Starts and stops whole groups in dependsOn order: docs/reference.md "Groups". */
 export interface GroupsProtocol {
   start(message: { name: string; timeoutMs: number | null }): { services: StartReply[] };

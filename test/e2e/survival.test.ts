@@ -225,6 +225,32 @@ describe('kill -9 of the daemon', () => {
       );
   });
 
+  it.each(['start', 'restart'])(
+    'leaves out what a client has stopped meanwhile when it completes the %s of a group',
+    async (verb) => {
+      const first = await startDaemon();
+      const gate = join(newFolder(), 'gate');
+      const cmd = `while [ ! -e ${gate} ]; do sleep 0.02; done; echo up; exec sleep 1000`;
+      const dependencies = { db: [], mail: ['db'], web: ['db'], api: ['web'] };
+      for (const [name, dependsOn] of Object.entries(dependencies)) {
+        const rest = name === 'db' ? { cmd, ready: { log: 'up' } } : { cmd: 'exec sleep 1000' };
+        await first.request('POST', '/v1/services', { name, port: null, group: 'site', dependsOn, ...rest });
+      }
+      void first.request('POST', `/v1/groups/site/${verb}`).catch(() => undefined);
+      await eventually(async () => (await get(first, 'db')).status === 'starting');
+      expect((await first.request('POST', '/v1/services/web/stop')).status).toBe(200);
+      await kill9(first);
+      const second = await startDaemon({ stateDir: first.stateDir });
+      writeFileSync(gate, '');
+      // It starts together with `web`, or with nothing.
+      await eventually(async () => (await get(second, 'mail')).status === 'running');
+      for (const name of ['web', 'api']) expect((await get(second, name)).status).toBe('stopped');
+      // It is no longer left out afterwards.
+      await eventually(async () => (await second.request('POST', '/v1/groups/site/start')).status === 200);
+      for (const name of ['web', 'api']) expect((await get(second, name)).status).toBe('running');
+    },
+  );
+
   it.each([false, true])(
     'completes the restart of a group when the process host is killed too (daemon killed first: %s)',
     async (isTakenOver) => {

@@ -3,7 +3,7 @@
 
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
-import { withDependencies } from '../../protocol/dependency_order.ts';
+import { dependantsOf, withDependencies } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol, StoredGroupCall } from '../../protocol/groups.ts';
 import type { Member } from '../../protocol/registry.ts';
@@ -32,10 +32,15 @@ class Groups {
     this.calls = calls;
   }
 
-  start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartReply[] }> {
+  /** `isResumed`, here and below: continues the call of an earlier daemon. */
+  start(
+    { name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>,
+    isResumed = false,
+  ): Promise<{ services: StartReply[] }> {
     const askedAt = this.context.clock.monotonic();
     return this.kept(name, { verb: 'start', timeoutMs }, async (members) => {
-      const answers = await this.calls.startAll(members, { timeoutMs, askedAt });
+      const wanted = isResumed ? this.notOverridden(members) : members;
+      const answers = await this.calls.startAll(wanted, { timeoutMs, askedAt });
       return { services: answersInOrder(members, answers) };
     });
   }
@@ -70,14 +75,15 @@ class Groups {
     });
   }
 
-  wakeGroup({
-    name,
-    timeoutMs,
-  }: MessageOf<GroupsProtocol, 'wakeGroup'>): Promise<{ services: StartReply[] }> {
+  wakeGroup(
+    { name, timeoutMs }: MessageOf<GroupsProtocol, 'wakeGroup'>,
+    isResumed = false,
+  ): Promise<{ services: StartReply[] }> {
     const askedAt = this.context.clock.monotonic();
     return this.kept(name, { verb: 'wake', timeoutMs }, async (members) => {
       const { members: all } = await this.registry().ask('members', { group: null });
-      const sleeping = members.filter(({ sleep }) => sleep).map((member) => member.name);
+      const wanted = isResumed ? this.notOverridden(members) : members;
+      const sleeping = wanted.filter(({ sleep }) => sleep).map((member) => member.name);
       const answers = await this.wakeAll(all, sleeping, { timeoutMs, askedAt });
       return { services: answersInOrder(members, answers) };
     });
@@ -128,15 +134,15 @@ class Groups {
     const { graceMs, timeoutMs } = stored;
     switch (stored.verb) {
       case undefined:
-        return this.restartFrom(name, stored);
+        return this.restartFrom(name, stored, true);
       case 'start':
-        return this.start({ name, timeoutMs });
+        return this.start({ name, timeoutMs }, true);
       case 'stop':
         return this.stop({ name, graceMs });
       case 'sleep':
         return this.sleepGroup({ name });
       case 'wake':
-        return this.wakeGroup({ name, timeoutMs });
+        return this.wakeGroup({ name, timeoutMs }, true);
     }
   }
 
@@ -144,7 +150,11 @@ class Groups {
    * Each step is stored before it begins, so that a later daemon can continue. Services that `start` then
    * finds running were started by the restart, and stay.
    */
-  private async restartFrom(name: string, restart: StoredGroupCall): ReturnType<Groups['start']> {
+  private async restartFrom(
+    name: string,
+    restart: StoredGroupCall,
+    isResumed = false,
+  ): ReturnType<Groups['start']> {
     const rows = this.config.store.table('restarts');
     const { graceMs, step, timeoutMs } = restart;
     return this.withGroup(name, async (members) => {
@@ -156,7 +166,8 @@ class Groups {
           await this.calls.stopAll(members, { graceMs, forRestart: true });
           await rows.put(name, { ...restart, step: 'start' });
         }
-        const answers = await this.calls.startAll(members, { timeoutMs, askedAt });
+        const wanted = isResumed ? this.notOverridden(members) : members;
+        const answers = await this.calls.startAll(wanted, { timeoutMs, askedAt });
         return { services: answersInOrder(members, answers) };
       } finally {
         await this.forgetCall(name);
@@ -184,8 +195,20 @@ class Groups {
     });
   }
 
-  private forgetCall(name: string): Promise<void> {
-    return this.config.store.table('restarts').remove(name);
+  /** The members that a client has not stopped or put to sleep since, and that depend on no such member. */
+  private notOverridden(members: Member[]): Member[] {
+    const overrides = this.config.store.table('overrides');
+    const left = new Set<string>();
+    for (const { name } of members)
+      if (overrides.get(name)) for (const one of [name, ...dependantsOf(members, name)]) left.add(one);
+    return members.filter(({ name }) => !left.has(name));
+  }
+
+  private async forgetCall(name: string): Promise<void> {
+    const { store } = this.config;
+    const overrides = store.table('overrides');
+    const over = overrides.all().filter(([, { group }]) => group === name);
+    await Promise.all([store.table('restarts').remove(name), ...over.map(([one]) => overrides.remove(one))]);
   }
 
   /** Runs `call` with the members of group `name`, one call per group at a time. */

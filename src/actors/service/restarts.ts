@@ -5,6 +5,7 @@ import { despiteHostLoss } from '../../protocol/host_loss.ts';
 import type { ServiceProtocol, StartReply } from '../../protocol/service.ts';
 import { type Clock, isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import type { ServiceMachine } from './machine.ts';
+import type { MemberOverride } from './member_override.ts';
 
 interface Restart {
   /** Settles once the start has begun or been given up. */
@@ -23,10 +24,12 @@ export class Restarts {
   /** Autostart waits for the end of a stop. */
   private isAutostartWaiting = false;
   private readonly clock: Clock;
+  private readonly override: MemberOverride;
 
-  constructor(machine: ServiceMachine, clock: Clock) {
+  constructor(machine: ServiceMachine, clock: Clock, override: MemberOverride) {
     this.machine = machine;
     this.clock = clock;
+    this.override = override;
   }
 
   get isStopping(): boolean {
@@ -38,17 +41,22 @@ export class Restarts {
     return this.isStopping || (this.isAutostartWaiting && this.stoppedAt === null);
   }
 
-  /** For a stop or a sleep, which overrides a restart under way: a client's also the restart of its group. */
-  cancel(by: 'client' | 'group'): void {
+  /**
+   * For a stop or a sleep, which overrides a restart under way: unless its group asks, also the start or
+   * restart of the group. Resolves when a later daemon will know.
+   */
+  async cancel(by: 'client' | 'group' | 'shutdown'): Promise<void> {
     this.current = null;
     this.last = null;
-    if (by === 'client') this.stoppedAt = this.clock.monotonic();
+    if (by !== 'group') this.stoppedAt = this.clock.monotonic();
+    if (by === 'client') await this.override.stopped();
   }
 
   /** Before a start. Fails start_failed if a client's stop has overridden it since `askedAt`. */
   allowStart(askedAt: number | undefined): void {
     if (askedAt !== undefined && this.stoppedAt !== null && this.stoppedAt > askedAt) throw this.cancelled();
     this.stoppedAt = null;
+    if (askedAt === undefined) this.override.started();
   }
 
   /**
@@ -57,6 +65,7 @@ export class Restarts {
   restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
     if (this.current) return this.current.reply;
     this.stoppedAt = null;
+    this.override.started();
     let isRepeated = false;
     const stopping = despiteHostLoss(this.clock, async () => {
       // What a client has started since must not be stopped.

@@ -31,6 +31,7 @@ import { explain } from './explanation_facts.ts';
 import { FileWatch } from './file_watch.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
+import { MemberOverride } from './member_override.ts';
 import { Restarts } from './restarts.ts';
 import type { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
@@ -80,7 +81,8 @@ class SupervisedService implements SupervisedParts {
     this.session = createSession(this, config);
     this.life = createLife(this, config);
     this.machine = new ServiceMachine(name, this.life, effects);
-    this.restarts = new Restarts(this.machine, context.clock);
+    const override = new MemberOverride(context, config.store, name);
+    this.restarts = new Restarts(this.machine, context.clock, override);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles(config);
     const { life, session } = this;
@@ -113,14 +115,16 @@ class SupervisedService implements SupervisedParts {
   }
 
   /** A client's stop, which overrides a restart under way. */
-  stop({
-    graceMs,
-    last = false,
-    forRestart = false,
-  }: MessageOf<ServiceProtocol, 'stop'>): Promise<StopReply> {
+  async stop(message: MessageOf<ServiceProtocol, 'stop'>): Promise<StopReply> {
+    const { graceMs, last = false, forRestart = false } = message;
     this.life.registered();
     if (last) this.machine.close('the daemon is shutting down');
-    this.restarts.cancel(forRestart ? 'group' : 'client');
+    const noted = this.restarts.cancel(forRestart ? 'group' : last ? 'shutdown' : 'client');
+    const [answer] = await Promise.all([this.stopProcess(graceMs, last), noted]);
+    return answer;
+  }
+
+  private stopProcess(graceMs: number | null, last: boolean): Promise<StopReply> {
     this.files.release();
     if (this.session.isKept) {
       const kept = last ? this.session.suspend() : this.session.ended();
@@ -171,12 +175,17 @@ class SupervisedService implements SupervisedParts {
   }
 
   /** A client's sleep, which overrides a restart under way unless it is refused. */
-  sleep({ force = false }: MessageOf<ServiceProtocol, 'sleep'>): Promise<SleepReply> {
+  async sleep({ force = false }: MessageOf<ServiceProtocol, 'sleep'>): Promise<SleepReply> {
     const { spec } = this.life.registered();
     // Whether it has a process that must end is not known.
     if (this.life.snapshot().state.phase === 'lost') throw this.life.busy();
-    const onAccepted = (): void => this.restarts.cancel('client');
-    return spec.agent ? this.session.sleep(force, onAccepted) : this.door.sleep(onAccepted);
+    let noted = Promise.resolve();
+    const onAccepted = (): void => {
+      noted = this.restarts.cancel('client');
+    };
+    const reply = await (spec.agent ? this.session.sleep(force, onAccepted) : this.door.sleep(onAccepted));
+    await noted;
+    return reply;
   }
 
   /** Whether an agent has no process now, but is about to get one. */
@@ -209,7 +218,7 @@ class SupervisedService implements SupervisedParts {
   /** Stops the service and deletes its logs. The actor ends soon, unless the service is registered again. */
   async retire(graceMs: number | null): Promise<null> {
     const reopen = this.machine.close('it is being removed');
-    this.restarts.cancel('client');
+    void this.restarts.cancel('client');
     this.files.release();
     try {
       await this.door.forget();

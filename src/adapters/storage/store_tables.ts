@@ -8,7 +8,7 @@ import type { SealedSecret, StoredCluster } from '../../protocol/clusters.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { StoredGrant } from '../../protocol/grants.ts';
-import type { StoredGroupCall } from '../../protocol/groups.ts';
+import type { StoredGroupCall, StoredOverride } from '../../protocol/groups.ts';
 import type { StoredNotice, StoredRule } from '../../protocol/notices.ts';
 import type { StoredPolicy } from '../../protocol/policies.ts';
 import type { StoredToken } from '../../protocol/principals.ts';
@@ -31,6 +31,8 @@ export interface StoreTables {
   stacks: StoredStack;
   /** The restarts of groups that are under way, by the name of their group. */
   restarts: StoredGroupCall;
+  /** The members, by name, that a client has stopped or put to sleep while their group was being started. */
+  overrides: StoredOverride;
   /** The schedule of each task that has one. */
   schedules: StoredSchedule;
   /** Notices that are not delivered yet, by id. */
@@ -86,6 +88,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   sessions: { isText: true, isEssential: true, isRestored: true },
   stacks: { isText: true, isEssential: false, isRestored: true },
   restarts: { isText: true, isEssential: true, isRestored: false },
+  overrides: { isText: true, isEssential: true, isRestored: false },
   schedules: { isText: true, isEssential: true, isRestored: false },
   notices: { isText: true, isEssential: true, isRestored: true },
   rules: { isText: true, isEssential: true, isRestored: true },

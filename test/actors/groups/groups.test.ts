@@ -225,6 +225,21 @@ describe('the restart of a group after the daemon was killed', () => {
     expect(late.store.table('restarts').all()).toEqual([]);
   });
 
+  it('leaves out what a client has stopped meanwhile, and what depends on that', async () => {
+    const site = await group({ members: { api: ['web'], web: ['db'], db: [], mail: [] } });
+    await site.store.table('restarts').put('site', { ...row, step: 'start' });
+    await site.store.table('overrides').put('web', { group: 'site' });
+    await site.store.table('overrides').put('other', { group: 'elsewhere' });
+    await site.ref.ask('resume', {});
+    await site.advance(100);
+    expect(site.log).toEqual(['start db', 'start mail', 'ready db', 'ready mail']);
+    expect(site.store.table('overrides').all()).toEqual([['other', { group: 'elsewhere' }]]);
+    // What a client asks for is for all members.
+    const started = site.ref.ask('start', { name: 'site', timeoutMs: null });
+    await site.advance(100);
+    expect((await started).services.map(({ name }) => name)).toEqual(['api', 'web', 'db', 'mail']);
+  });
+
   it('does not continue after a reboot, without members, or while it is under way', async () => {
     const rebooted = await begin({ ...row, step: 'start', at: BOOTED_AT - 1 });
     await rebooted.advance(100);

@@ -61,6 +61,39 @@ describe('a service with `sleep` that is being stopped', () => {
   });
 });
 
+describe('what a client asks of a member while its group', () => {
+  const call = { step: 'start', graceMs: null, timeoutMs: null, at: 1 } as const;
+  const SPEC = { ...SLEEPY, group: 'site' };
+  const member = async (verb?: 'start' | 'stop' | 'wake') => {
+    const world = await begun({ spec: SPEC });
+    await world.store.table('restarts').put('site', { ...call, verb });
+    return world;
+  };
+  const kept = ({ store }: Supervised) => store.table('overrides').all();
+
+  it.each([
+    ['start', 'stop'],
+    ['wake', 'sleep'],
+    [undefined, 'stop'],
+  ] as const)('is started (%s) is on disk, a start (after a %s) as well', async (verb, asked) => {
+    const world = await member(verb);
+    await (asked === 'stop' ? world.ref.ask('stop', { graceMs: null }) : world.ref.ask('sleep', {}));
+    expect(kept(world)).toEqual([['web', { group: 'site' }]]);
+    const started = world.ref.ask('start', { timeoutMs: null, wait: false, join: true });
+    await world.advance(1_000);
+    await started;
+    expect(kept(world)).toEqual([]);
+  });
+
+  it('is stopped, or does nothing, is not', async () => {
+    const world = await member('stop');
+    await world.ref.ask('stop', { graceMs: null });
+    const other = await begun({ spec: SPEC });
+    await other.ref.ask('stop', { graceMs: null });
+    expect([kept(world), kept(other)]).toEqual([[], []]);
+  });
+});
+
 describe('the sleep of a service without a process is journalled once', () => {
   const END = { run: RUN, status: 'stopped', exitCode: 0, signal: null, exitUnknown: false, at: 1 } as const;
   const slept = (world: Supervised) => world.events().filter(([type]) => type === 'service.slept');
