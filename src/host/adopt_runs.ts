@@ -16,7 +16,7 @@ import { hasCommand, isNotified } from '../protocol/checks.ts';
 import { SERVICE_NAME_PATTERN } from '../protocol/names.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { FIFO_KINDS, type Fifos } from './fifo.ts';
-import { endMark, type HostRun, isSignalName, startMark, UNKNOWN_OUTCOME } from './host_run.ts';
+import { endMark, graceLeftMs, type HostRun, isSignalName, startMark, UNKNOWN_OUTCOME } from './host_run.ts';
 import type { HostRuns } from './host_runs.ts';
 import type { LogWriters } from './log_writers.ts';
 import { type NoticeSockets, sweepNoticeSockets } from './notice_sockets.ts';
@@ -191,9 +191,8 @@ function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void
     const options = { signal: 'SIGHUP', graceMs: HANGUP_MS, port: row.port, isSent: true } as const;
     void stops.stop({ ...run, onGone }, options);
   } else if (row.stop) {
-    const { at, graceMs: wholeMs, isCommand = false, isSent = true, signal } = row.stop;
-    const leftMs = Math.min(wholeMs, Math.max(0, wholeMs - (clock.now() - at)));
-    const graceMs = isCommand ? wholeMs : leftMs;
+    const { isCommand = false, isSent = true, signal } = row.stop;
+    const graceMs = graceLeftMs(row.stop, clock.now());
     const known = isSignalName(signal) ? signal : 'SIGTERM';
     void stops.stop(run, { signal: known, graceMs, port: row.port, isSent: isSent && !isCommand });
   }

@@ -12,6 +12,14 @@ import type { HostTerminal } from './pty.ts';
 import type { RunSetting } from './run_commands.ts';
 import type { StopTarget } from './stop_tree.ts';
 
+/** A stop under way. */
+interface RunStop {
+  /** How long its command took, and what precedes it, once both have ended. */
+  readonly commandMs: Promise<number>;
+  /** When the latest stop that shortens it has what is left killed: monotonic ms, infinite without one. */
+  killAt: number;
+}
+
 /** A run in the ledger of this host. */
 export interface HostRun extends StopTarget {
   /** The service. */
@@ -26,8 +34,8 @@ export interface HostRun extends StopTarget {
   terminal: HostTerminal | null;
   /** What its process was started with; null: only an earlier host knew. */
   setting: RunSetting | null;
-  /** The command that stops it, and what precedes it; undefined: no stop was requested. */
-  stopCommand?: Promise<number>;
+  /** The stop under way; null: none, or one that an earlier host began. */
+  stopping: RunStop | null;
 }
 
 export type HostRunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;
@@ -71,7 +79,18 @@ export const isSignalName = (name: string): name is NodeJS.Signals => Object.has
 /** A run as the daemon sees it. */
 export function runRowOf({ row }: HostRun): LedgerRun {
   const { boot: _boot, stateId: _stateId, stop, ...shown } = row;
-  return { ...shown, stopping: stop !== null };
+  return { ...shown, stopping: stop !== null, ...(stop && { stopGraceMs: stop.graceMs }) };
+}
+
+/**
+ * The milliseconds that are left of the grace period of `stop` at `now`, in epoch milliseconds. While its
+ * command runs: if the signal were sent now.
+ */
+export function graceLeftMs(stop: NonNullable<LedgerRow['stop']>, now: number): number {
+  const { at, graceMs, isCommand, killAt = Number.POSITIVE_INFINITY } = stop;
+  const leftMs = Math.min(isCommand ? graceMs : at + graceMs - now, killAt - now);
+  // If the clock was set back, no more is left than at the start.
+  return Math.min(graceMs, Math.max(0, leftMs));
 }
 
 /** The row once the command that stops the run has ended, at `at`. Signals follow. */

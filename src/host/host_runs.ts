@@ -17,7 +17,7 @@ import type {
   StopRequest,
 } from '../protocol/host.ts';
 import type { RunEnd } from '../protocol/service.ts';
-import type { Clock, MessageOf } from '../runtime/actor.ts';
+import type { MessageOf } from '../runtime/actor.ts';
 import {
   type ChildEvents,
   checkStartable,
@@ -30,14 +30,11 @@ import type { Fifos } from './fifo.ts';
 import {
   checkName,
   endMark,
-  forgottenTarget,
   type HostRun,
   type HostRunOutcome,
   isSignalName,
-  rowAfterCommand,
   runRowOf,
   settingOfRun,
-  signalledRow,
   spawnReplyOf,
   startMark,
   UNKNOWN_OUTCOME,
@@ -46,21 +43,14 @@ import type { LogWriters } from './log_writers.ts';
 import type { NoticeSockets } from './notice_sockets.ts';
 import type { HostTerminal, SpawnTerminal } from './pty.ts';
 import type { StartProgram } from './reap_children.ts';
-import type { RunCommands, RunSetting } from './run_commands.ts';
-import type { RunGroups } from './run_groups.ts';
-import type { RunLedger } from './run_ledger.ts';
+import type { RunSetting } from './run_commands.ts';
+import { RunStops, type RunStopsConfig } from './run_stops.ts';
 import { signalGroup } from './signals.ts';
 import { spawnPiped } from './spawn_piped.ts';
 import type { TerminalWatch } from './terminal_watch.ts';
-import type { TreeStops } from './tree_stops.ts';
 
-export interface HostRunsConfig {
-  clock: Clock;
-  ledger: RunLedger;
+export interface HostRunsConfig extends RunStopsConfig {
   logWriters: LogWriters;
-  stops: TreeStops;
-  commands: RunCommands;
-  groups: RunGroups;
   notices: NoticeSockets;
   watch: TerminalWatch;
   origin: Required<RunOrigin>;
@@ -81,11 +71,13 @@ export interface HostRunsConfig {
 export class HostRuns {
   readonly all = new Map<string, HostRun>();
   private readonly config: HostRunsConfig;
+  private readonly runStops: RunStops;
   /** Runs that are being started. */
   private readonly starting = new Map<string, { name: string; reply: Promise<SpawnReply> }>();
 
   constructor(config: HostRunsConfig) {
     this.config = config;
+    this.runStops = new RunStops(config);
   }
 
   /** The number of processes that are alive or being started. */
@@ -266,6 +258,7 @@ export class HostRuns {
       origin,
       terminal,
       setting,
+      stopping: null,
       hasTerminal: row.pty,
       end: () => run.row.end,
       onGone: () => {
@@ -301,50 +294,13 @@ export class HostRuns {
     return stop === null && this.config.groups.isOutOfMemory(cgroup) ? 'memory' : 'exit';
   }
 
-  /**
-   * Stops the process tree of a run, or the leftovers of an ended run. Joins a stop under way. Fails
-   * invalid_spec.
-   */
-  async stop({ service: name, run: id, signal, graceMs, port, command }: StopRequest): Promise<StopReport> {
+  /** Stops a run, once an earlier requested start of it is done: `RunStops.stop`. Fails invalid_spec. */
+  async stop(request: StopRequest): Promise<StopReport> {
+    const { run, signal } = request;
     if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is not a signal`);
-    const { clock, commands, groups, ledger, stops } = this.config;
     // The caller of the failed start already has its Failure.
-    await this.starting.get(id)?.reply.catch(() => undefined);
-    const known = this.all.get(id);
-    if (known && !known.row.stop && !known.row.end) {
-      const isCommand = command !== undefined && graceMs > 0;
-      const how = isCommand ? { isCommand } : { isSent: false as const };
-      known.row = { ...known.row, stop: { signal, graceMs, at: clock.now(), ...how } };
-      ledger.put(known.row);
-      known.stopCommand = commands
-        .end(id)
-        .then(() => (isCommand ? this.runStopCommand(known, command, graceMs) : 0));
-    }
-    const commandMs = (await known?.stopCommand) ?? 0;
-    const target = known ?? forgottenTarget(name, id);
-    const onSent = (): void => {
-      if (!known || known.row.end) return;
-      known.row = signalledRow(known.row);
-      ledger.put(known.row);
-    };
-    const report = await stops.stop(target, { signal, graceMs, port, isSent: false, onSent });
-    await groups.end(known?.row.cgroup ?? groups.folderOf(id));
-    return { ...report, ms: commandMs + report.ms };
-  }
-
-  /** Runs the command that stops a run. Signals follow, whatever its result. Resolves with the ms it took. */
-  private async runStopCommand(run: HostRun, cmd: string, timeoutMs: number): Promise<number> {
-    const { clock, commands, ledger } = this.config;
-    const began = clock.monotonic();
-    const { name, row } = run;
-    const request = { service: name, run: row.run, cmd, timeoutMs, setting: settingOfRun(run) };
-    const ended = request.setting && commands.run({ ...request, setting: request.setting });
-    // Its output, or a failure to start it, makes no difference to the stop.
-    await ended?.catch(() => undefined);
-    await commands.end(row.run);
-    run.row = rowAfterCommand(run.row, clock.now());
-    ledger.put(run.row);
-    return Math.round(clock.monotonic() - began);
+    await this.starting.get(run)?.reply.catch(() => undefined);
+    return this.runStops.stop(this.all.get(run), { ...request, signal });
   }
 
   /** See `HostProtocol.exec`. */

@@ -74,6 +74,8 @@ export class TreeStop {
   readonly target: StopTarget;
   readonly options: TreeStopOptions;
   private readonly startedAt: number;
+  /** When what is left is killed. */
+  private killAt: number;
   private readonly reported = deferred<StopReport>();
   private phase: StopPhase = { is: 'requested' };
   /** Every process of the tree so far, by pid, and those that got the stop signal, SIGHUP or SIGSTOP. */
@@ -88,11 +90,17 @@ export class TreeStop {
     this.target = target;
     this.options = options;
     this.startedAt = now;
+    this.killAt = now + options.graceMs;
   }
 
   /** Resolves when the stop is over. */
   get report(): Promise<StopReport> {
     return this.reported.promise;
+  }
+
+  /** Kills what is left at `killAt`, in monotonic milliseconds, unless it does so earlier. */
+  hurry(killAt: number): void {
+    this.killAt = Math.min(this.killAt, killAt);
   }
 
   /**
@@ -105,7 +113,7 @@ export class TreeStop {
     for (const row of members) this.seen.set(row.pid, row);
     const { phase } = this;
     if (phase.is === 'killing' && now - phase.since >= SERVICE.killTimeoutMs) return this.finish(scan);
-    const isInGrace = phase.is === 'waiting' && now - this.startedAt < this.options.graceMs;
+    const isInGrace = phase.is === 'waiting' && now < this.killAt;
     return phase.is === 'requested' || isInGrace ? this.terminate(scan) : this.kill(scan);
   }
 
@@ -128,9 +136,10 @@ export class TreeStop {
     this.sendStopSignal(members);
     this.phase = { is: 'waiting' };
     const waitedMs = now - this.startedAt;
-    const halfMs = this.options.graceMs / 2;
+    const graceMs = this.killAt - this.startedAt;
+    const halfMs = graceMs / 2;
     if (this.target.hasTerminal && waitedMs >= halfMs) this.hangUp(members);
-    const nextStepMs = waitedMs < halfMs ? halfMs : this.options.graceMs;
+    const nextStepMs = waitedMs < halfMs ? halfMs : graceMs;
     const pollMs = Math.min(Math.max(waitedMs * POLL.share, POLL.minMs), POLL.maxMs);
     return Math.min(pollMs, Math.max(0, nextStepMs - waitedMs));
   }

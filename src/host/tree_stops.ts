@@ -38,12 +38,12 @@ export class TreeStops {
     this.config = config;
   }
 
-  /** Stops the tree of `target`, or joins the stop under way. Never rejects. */
+  /** Stops the tree of `target`, or joins the stop under way and may shorten it. Never rejects. */
   stop(target: StopTarget, options: TreeStopOptions): Promise<StopReport> {
     const { run } = target.root;
-    const underWay = this.stops.get(run);
-    if (underWay) return underWay.report;
-    const stop = new TreeStop(target, options, this.config.clock.monotonic());
+    const now = this.config.clock.monotonic();
+    const stop = this.stops.get(run) ?? new TreeStop(target, options, now);
+    stop.hurry(now + options.graceMs);
     this.stops.set(run, stop);
     this.schedule(0);
     return stop.report;

@@ -135,6 +135,8 @@ export interface LedgerRun {
   memo: RunMetadata;
   /** A stop is under way; the host completes it even without a daemon. */
   stopping: boolean;
+  /** The grace period of that stop, as requested; absent without one, and from hosts of earlier versions. */
+  stopGraceMs?: number;
   /** The cgroup that enforces its limits; absent if none does. */
   cgroup?: string;
   end: RunEnd | null;
@@ -159,8 +161,8 @@ export interface HostProtocol {
   /** The run is in the ledger before the reply. Fails start_failed with the reason. */
   spawn(message: SpawnRequest): SpawnReply;
   /**
-   * Stops the whole process tree of a run, or joins a stop under way. Replies with the report when the tree
-   * is gone, at the latest 2 s after SIGKILL.
+   * Stops the whole process tree of a run, or joins a stop under way, which a shorter grace period shortens.
+   * Replies with the report when the tree is gone, at the latest 2 s after SIGKILL.
    */
   stop(message: StopRequest): StopReport;
   /**

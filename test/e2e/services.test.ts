@@ -38,6 +38,10 @@ const stop = (daemon: Daemon, name: string, query = '') =>
 const get = async (daemon: Daemon, name: string) =>
   (await daemon.request('GET', `/v1/services/${name}`)).body;
 
+/** Resolves when the service `web` has printed that the stop signal has reached it. */
+const told = (daemon: Daemon) =>
+  eventually(async () => (await daemon.request('GET', '/v1/services/web/logs')).body.lines.includes('told'));
+
 const isListening = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = net.connect(port, '127.0.0.1', () => {
@@ -345,6 +349,42 @@ describe('a stop', () => {
     writeFileSync(gate, '');
     const [one, two] = await Promise.all([first, second]);
     expect(one.body).toEqual(two.body);
+  });
+
+  it.each([
+    ['that a client has requested', {}, '/v1/services/web/stop'],
+    ['of a restart', {}, '/v1/services/web/restart'],
+    ['of its group', { group: 'site' }, '/v1/groups/site/stop'],
+  ])('%s ends at once when another one has grace=0', async (_, more, path) => {
+    const daemon = await startDaemon();
+    const cmd = `sleep 600 & trap 'echo told' TERM; while :; do sleep 0.05; done`;
+    await register(daemon, 'web', { cmd, ...more });
+    await start(daemon, 'web');
+    const first = daemon.request('POST', `${path}?grace=3600000`);
+    await told(daemon);
+    const second = await stop(daemon, 'web', '?grace=0');
+    expect(second.body).toMatchObject({ signal: 'SIGKILL', escalated: true, left: [], status: 'stopped' });
+    if (path.endsWith('web/stop')) expect((await first).body).toEqual(second.body);
+    expect((await first).status).toBe(path.endsWith('restart') ? 502 : 200);
+    expect((await get(daemon, 'web')).status).toBe('stopped');
+  });
+
+  it('ends at once when another one under the next daemon has grace=0, although its command runs', async () => {
+    const first = await startDaemon();
+    const mark = join(newFolder(), 'mark');
+    const more = { stop: `touch ${mark}; exec sleep 600`, cmd: `trap '' TERM; exec sleep 600` };
+    await register(first, 'web', more);
+    await start(first, 'web');
+    stop(first, 'web', '?grace=3600000').catch(() => undefined);
+    await eventually(() => existsSync(mark));
+    first.signal('SIGKILL');
+    await first.exited;
+    const daemon = await startDaemon({ stateDir: first.stateDir });
+    await eventually(async () => (await get(daemon, 'web')).status === 'stopping');
+    const { next } = (await daemon.request('GET', '/v1/services/web/explain')).body;
+    expect(next).toContain('grace period of 60 min');
+    const answer = await stop(daemon, 'web', '?grace=0');
+    expect(answer.body).toMatchObject({ signal: 'SIGKILL', escalated: true, left: [], status: 'stopped' });
   });
 
   it('ends a pending start', async () => {

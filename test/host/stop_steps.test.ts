@@ -24,10 +24,14 @@ const isAlive = ({ child }: { child: ChildProcess }): boolean =>
   child.exitCode === null && child.signalCode === null;
 
 /** A stop of the tree of `row`, and the steps that its scans make. */
-function stopOf({ child, row }: { child: ChildProcess; row: ProcessRow }, graceMs: number) {
+function stopOf(
+  { child, row }: { child: ChildProcess; row: ProcessRow },
+  graceMs: number,
+  hasTerminal = false,
+) {
   const target = {
     root: { run: 'r', pid: row.pid, startTicks: row.startTicks, grouped: true },
-    hasTerminal: false,
+    hasTerminal,
     end: () => ({ exitCode: child.exitCode, signal: child.signalCode, exitUnknown: false }),
     onGone: () => {},
   };
@@ -91,4 +95,35 @@ test('a process that got the pid of another one gets none of its signals', async
   // Signals arrive in order: that one would have ended it.
   sendSignal(heir.row, 'SIGTERM');
   expect(await once(heir.child, 'exit')).toEqual([null, 'SIGTERM']);
+});
+
+test('a stop can be shortened and not lengthened', async () => {
+  const stubborn = await sleeper(`trap '' TERM`);
+  const { stop, scan } = stopOf(stubborn, 5_000);
+  const { row } = stubborn;
+  scan(0, row);
+  stop.hurry(3_000);
+  stop.hurry(9_000);
+  expect(scan(2_990, row)).toBe(10);
+  const exit = once(stubborn.child, 'exit');
+  // It is frozen, then killed.
+  scan(3_000, row);
+  scan(3_001, row);
+  expect(await exit).toEqual([null, 'SIGKILL']);
+  scan(3_002);
+  expect(scan(3_003)).toBeNull();
+  expect(await stop.report).toMatchObject({ signal: 'SIGKILL', escalated: true, ms: 3_003 });
+});
+
+test('a shortened stop hangs the terminal up after half of the shorter time', async () => {
+  const stubborn = await sleeper(`trap '' TERM`);
+  const { stop, scan } = stopOf(stubborn, 5_000, true);
+  const { row } = stubborn;
+  scan(0, row);
+  const exit = once(stubborn.child, 'exit');
+  scan(1_500, row);
+  stop.hurry(3_000);
+  expect(stubborn.child.signalCode).toBeNull();
+  scan(1_501, row);
+  expect(await exit).toEqual([null, 'SIGHUP']);
 });

@@ -156,10 +156,18 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'stop-recorded',
       'a stop under way is not in the ledger',
-      'src/host/host_runs.ts',
-      '      ledger.put(known.row);\n      known.stopCommand = commands',
-      '      known.stopCommand = commands',
+      'src/host/run_stops.ts',
+      '    ledger.put(known.row);\n    const commandMs = commands',
+      '    const commandMs = commands',
       LEDGER,
+    ],
+    [
+      'stop-shortened',
+      'what shortens a stop under way is not in the ledger',
+      'src/host/run_stops.ts',
+      '    ledger.put(known.row);\n    const { stopping } = known;',
+      '    const { stopping } = known;',
+      ['test/host/shorter_stop.test.ts'],
     ],
     [
       'asked-is-whole',

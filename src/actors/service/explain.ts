@@ -204,7 +204,7 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
         reason: whyStopping(state, now),
         waitingFor: 'all processes of its tree to end and its port to be free',
         next: joinSentences(
-          `What is left ${humanDuration(state.graceMs)} after the stop began is killed.`,
+          `What is left after a grace period of ${humanDuration(state.graceMs)} is killed.`,
           startFollows && 'Then it is started again.',
         ),
       };

@@ -265,7 +265,7 @@ export class ServiceLifecycle {
       checking: ({ run, timeoutMs }) => this.check(run, timeoutMs),
       running: ({ run }) => this.becomeRunning(run),
       working: ({ run }) => this.beginRunning(run),
-      stopping: ({ run, late, fault }) => void this.halt(run, null, late, fault),
+      stopping: ({ run, graceMs, late, fault }) => void this.halt(run, graceMs, late, fault),
     };
   }
 

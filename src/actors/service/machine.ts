@@ -148,8 +148,18 @@ const endFaulty: Cell<'checking' | 'running', 'faulty'> = (
   life.halt(run, graceMs, null, fault);
 };
 const skipFault = (): void => {};
-/** A client's stop joins one under way, and cancels the restart after it. */
-const joinStop: Cell<'stopping', 'stop'> = ({ effects }, state) => {
+/** Makes the host end a stop under way within `asked` ms, unless it ends earlier. null: the service's own. */
+function shorten({ effects, life }: ServiceMachine, state: In<'stopping'>, asked: number | null): void {
+  const settings = stopSettings(life.snapshot().stored, asked);
+  if (settings.graceMs >= state.graceMs) return;
+  state.graceMs = settings.graceMs;
+  // The stop under way has the same answer, and notices the loss of the host.
+  void tolerateFailure(effects.stopRun(state.run.id, state.run.metadata.port, settings), () => null);
+}
+/** A client's stop joins one under way, may shorten it, and cancels the restart after it. */
+const joinStop: Cell<'stopping', 'stop'> = (machine, state, graceMs) => {
+  const { effects } = machine;
+  shorten(machine, state, graceMs);
   if (state.fault) effects.note(state.run);
   state.fault = null;
   if (state.run.byPolicy) state.late = null;
@@ -316,6 +326,12 @@ export class ServiceMachine {
   /** Ends a process and any restart. `graceMs` null: the service's own grace period. */
   stop(graceMs: number | null): Promise<StopReply> {
     return this.dispatch('stop', graceMs);
+  }
+
+  /** Shortens a stop under way, as a stop does that joins it. */
+  shortenStop(graceMs: number | null): void {
+    const { state } = this.life.snapshot();
+    if (state.phase === 'stopping') shorten(this, state, graceMs);
   }
 
   changed(stored: StoredService): Promise<null> {

@@ -29,8 +29,11 @@ export interface Findings {
   running: { run: LiveRun };
   /** A running task that has not been announced yet. */
   working: { run: LiveRun };
-  /** The process is being stopped. If the host died and forgot the stop, it is requested again. */
-  stopping: { run: LiveRun; late: ReadyTimeout | null; fault: RunFault | null };
+  /**
+   * The process is being stopped. If the host died and forgot the stop, it is requested again. `graceMs`
+   * null: the service's own grace period.
+   */
+  stopping: { run: LiveRun; graceMs: number | null; late: ReadyTimeout | null; fault: RunFault | null };
 }
 
 export type Finding<K extends keyof Findings = keyof Findings> = {
@@ -80,7 +83,8 @@ export function reconcile(row: LedgerRun | null, known: Known, now: number, boot
   }
   if (stopped || cause !== null) {
     const fault = stopping?.fault ?? (cause && { cause, check: null });
-    return { is: 'stopping', run, late, fault };
+    const graceMs = stopping?.graceMs ?? row.stopGraceMs ?? null;
+    return { is: 'stopping', run, graceMs, late, fault };
   }
   if (row.memo.passed) return { is: 'running', run };
   const { deadline, task } = run.metadata;

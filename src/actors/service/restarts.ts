@@ -60,10 +60,14 @@ export class Restarts {
   }
 
   /**
-   * Stops the service, then starts it. A second restart joins the first until the first one's start begins.
+   * Stops the service, then starts it. A second restart joins the first until the first one's start begins,
+   * and may shorten its stop.
    */
   restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
-    if (this.current) return this.current.reply;
+    if (this.current) {
+      this.machine.shortenStop(graceMs);
+      return this.current.reply;
+    }
     this.stoppedAt = null;
     this.override.started();
     let isRepeated = false;

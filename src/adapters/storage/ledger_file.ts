@@ -15,12 +15,20 @@ export interface RunOrigin {
   stateId?: string;
 }
 
-export interface LedgerRow extends Omit<LedgerRun, 'stopping'>, RunOrigin {
+export interface LedgerRow extends Omit<LedgerRun, 'stopping' | 'stopGraceMs'>, RunOrigin {
   /**
    * The stop under way, or the one that ended the run; `at` is epoch milliseconds. `isCommand`: its command
    * runs, and no signal was sent yet. `isSent` false: none was sent, for another reason; absent: it was.
+   * `killAt`: a later stop has shortened it, to this time in epoch milliseconds.
    */
-  stop: { signal: string; graceMs: number; at: number; isCommand?: true; isSent?: false } | null;
+  stop: {
+    signal: string;
+    graceMs: number;
+    at: number;
+    isCommand?: true;
+    isSent?: false;
+    killAt?: number;
+  } | null;
 }
 
 const LEDGER_FIELDS: FieldTypes<LedgerRow> = {

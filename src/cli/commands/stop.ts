@@ -15,7 +15,7 @@ const aboutSchedule = ({ nextRunAt }: ServiceDetail): string =>
 export const stopCommand = defineCommand({
   about:
     'Sends the stop signal to the whole process tree of each service, and kills what is left after the ' +
-    'grace period.',
+    'grace period. A shorter grace period also shortens a stop under way.',
   args: [{ syntax: '[names...]', about: 'the services', completes: 'running' }],
   options: {
     group: textOption('--group <name>', 'all services of this group, in no order', 'group'),

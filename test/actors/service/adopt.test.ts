@@ -202,9 +202,11 @@ describe('a later daemon', () => {
   });
 
   it('joins a stop that the host has begun', async () => {
-    const world = await supervise({ row: { stopping: true } });
+    const world = await supervise({ row: { stopping: true, stopGraceMs: 60_000 } });
     world.host.stopMs = 300;
     await world.begin();
+    // It does not become shorter by that.
+    expect(world.host.stops).toMatchObject([{ graceMs: 60_000 }]);
     expect(world.state()).toMatchObject({ status: 'stopping', process: { pid: 77 } });
     expect(await code(start(world))).toBe('daemon_busy');
     const joined = stop(world);
@@ -338,14 +340,14 @@ describe('a process host that is unavailable', () => {
     const world = await begun({});
     await running(world);
     world.host.stopMs = 2_000;
-    const stopped = code(stop(world));
+    const stopped = code(world.ref.ask('stop', { graceMs: 60_000 }));
     await world.advance(100);
     world.cut();
     await stopped;
     if (world.host.row) world.host.row.stopping = false;
     world.join();
     await world.advance(5_000);
-    expect(world.host.stops).toHaveLength(2);
+    expect(world.host.stops.map(({ graceMs }) => graceMs)).toEqual([60_000, 60_000]);
     expect(world.state().status).toBe('stopped');
   });
 

@@ -522,7 +522,7 @@ describe('a service that is stopping', () => {
   it('joins a second stop: one stop, the same response, one event', async () => {
     const world = await phases.running();
     world.host.stopMs = 1_000;
-    const answers = [stop(world), stop(world, 1)];
+    const answers = [stop(world), stop(world, 60_000)];
     await world.advance(400);
     answers.push(stop(world));
     expect(world.state().status).toBe('stopping');
@@ -532,6 +532,30 @@ describe('a service that is stopping', () => {
     for (const other of others) expect(other).toEqual(first);
     expect(world.host.stops).toHaveLength(1);
     expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.stopped']);
+  });
+
+  it('has the host end it earlier for a stop with a shorter grace period, and for no other', async () => {
+    const world = await phases.running();
+    world.host.stopMs = 10_000;
+    const answers = [stop(world, 60_000), stop(world), stop(world, 7_000), stop(world, 0)];
+    await quiet();
+    expect(world.host.stops.map(({ graceMs }) => graceMs)).toEqual([60_000, 5_000, 0]);
+    expect((await world.ref.ask('explain', {})).next).toContain('grace period of 0 ms');
+    await world.advance(11_000);
+    const [first, ...others] = await Promise.all(answers);
+    for (const other of others) expect(other).toEqual(first);
+  });
+
+  it('has the host end it earlier for a second restart with a shorter grace period', async () => {
+    const world = await phases.running();
+    world.host.stopMs = 10_000;
+    const restart = (graceMs: number) => world.ref.ask('restart', { timeoutMs: null, graceMs });
+    const answers = [restart(60_000), restart(0)];
+    await quiet();
+    expect(world.host.stops.map(({ graceMs }) => graceMs)).toEqual([60_000, 0]);
+    await world.advance(11_000);
+    expect(await Promise.all(answers)).toMatchObject([{ status: 'running' }, { status: 'running' }]);
+    expect(world.host.spawns).toHaveLength(2);
   });
 
   it('gives the same response to a stop during the write of the end', async () => {
