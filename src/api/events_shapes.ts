@@ -37,6 +37,7 @@ export const EVENT_DATA = {
   'service.changed': z.object({ name: nameShape, paths: z.array(z.string()) }),
   'service.slept': z.object({ name: nameShape }),
   'service.woke': z.object({ name: nameShape, ms: milliseconds }),
+  'service.wake_failed': z.object({ name: nameShape, reason: z.string() }),
   'agent.forced': z.object({ name: nameShape, agent: nameShape, operation: z.string() }),
   'agent.state': z.object({
     name: nameShape,

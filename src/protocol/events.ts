@@ -12,6 +12,7 @@ export const EVENT_TYPES = [
   'service.changed',
   'service.slept',
   'service.woke',
+  'service.wake_failed',
   'agent.forced',
   'agent.state',
   'agent.slept',

@@ -364,8 +364,8 @@ export interface ServiceProtocol {
   idle(message: Record<string, never>): null;
   /** From its door, which has restarted and needs its settings again. */
   doorLost(message: Record<string, never>): null;
-  /** From groups: the wake requested for a client failed. */
-  wakeFailed(message: Record<string, never>): null;
+  /** From groups: the wake requested for a waiting client failed. */
+  wakeFailed(message: { reason: string }): null;
   /** From the host. */
   exited(message: RunEnd): null;
   /** From the host, while followed: the logical end of the log is now `end`. */

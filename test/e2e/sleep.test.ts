@@ -425,6 +425,32 @@ it('a client of a service that cannot start is reset, and a sleep without a slee
     expect((await daemon.request('POST', '/v1/services', { ...spec, sleep: wrong })).status).toBe(400);
 });
 
+it('a wake that fails for a dependency is an event of the service, which explains it until it runs', async () => {
+  const daemon = await startDaemon();
+  const gate = join(newFolder(), 'gate');
+  const dep = { name: 'dep', port: null, cmd: `[ -e ${gate} ] && exec sleep 1000; exit 7` };
+  expect((await daemon.request('POST', '/v1/services', dep)).status).toBe(201);
+  const port = freePort();
+  await register(daemon, 'web', { port, dependsOn: ['dep'] });
+  await post(daemon, '/v1/services/web/sleep');
+  await expect(exchange(port, ['x'])).rejects.toMatchObject({ code: 'ECONNRESET' });
+  const reason = 'dep ended with exit code 7 before it was ready';
+  const failed = async () =>
+    (await daemon.request('GET', '/v1/events/history?types=service.wake_failed')).body.events;
+  await eventually(async () => (await failed()).length === 1);
+  expect(await failed()).toMatchObject([{ type: 'service.wake_failed', data: { name: 'web', reason } }]);
+  const explained = async (): Promise<string> =>
+    (await daemon.request('GET', '/v1/services/web/explain')).body.reason;
+  expect(await explained()).toMatch(
+    new RegExp(`^It was put to sleep. It could not be woken for a connection \\S+ m?s ago: ${reason}\\.$`),
+  );
+  writeFileSync(gate, '');
+  expect(await exchange(port, ['x'])).toBe('echo x');
+  expect(await explained()).not.toContain('could not be woken');
+  await post(daemon, '/v1/services/web/sleep');
+  expect(await explained()).toBe('It was put to sleep.');
+});
+
 const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
 /** What a leak of memory in a long run cannot hide in, in KiB. */
 const MEMORY_NOISE_KIB = 24 * 1024;

@@ -62,7 +62,8 @@ class Groups {
     if (this.waking.has(name)) return null;
     this.waking.add(name);
     const woken = this.wake({ name, timeoutMs: null }, at).finally(() => this.waking.delete(name));
-    tolerateFailure(woken, () => this.context.ref(serviceAddress(name)).tell('wakeFailed', {})).catch(
+    const service = this.context.ref(serviceAddress(name));
+    tolerateFailure(woken, ({ message }) => service.tell('wakeFailed', { reason: message })).catch(
       (error: unknown) => this.context.crash(error),
     );
     return null;

@@ -15,6 +15,7 @@ import {
   aboutDoor,
   aboutDroppedOutput,
   aboutEnd,
+  aboutFailedWake,
   aboutForeignHolder,
   aboutPort,
   aboutWatch,
@@ -26,6 +27,7 @@ import {
 } from './explain_sentences.ts';
 import type { LiveCheck } from './live_check.ts';
 import { completeRestartRule } from './restart_policy.ts';
+import type { FailedWake } from './service_door_options.ts';
 import type { In, LifecycleState } from './state.ts';
 
 /** The facts an explanation is made from. */
@@ -44,6 +46,7 @@ export interface ExplanationFacts {
   isDoorOpen: boolean;
   /** The stop under way is followed by a start. */
   startFollows: boolean;
+  failedWake: FailedWake | null;
   /** What is watched for it; null if nothing. */
   watching: WatchState | null;
   lastLines: string[];
@@ -108,7 +111,8 @@ function whenIdle(facts: ExplanationFacts): ExplanationText {
   const trouble = state.phase === 'idle' ? state.trouble : null;
   const knock = `The next connection to port ${spec.port} starts it.`;
   const isAsleep = status === 'sleeping';
-  if (isDoorOpen && isAsleep) return { reason: ASLEEP, next: knock };
+  if (isDoorOpen && isAsleep)
+    return { reason: joinSentences(ASLEEP, aboutFailedWake(facts.failedWake, facts.now)), next: knock };
   const past = end ? aboutPast(end) : 'It has not been started yet.';
   const why = trouble ? `The last start made no process: ${trouble}.` : past;
   const reason = isAsleep ? ASLEEP : why;
@@ -121,7 +125,12 @@ function whenIdle(facts: ExplanationFacts): ExplanationText {
   const idle = IDLE_NEXT[spec.schedule ? 'scheduled' : (spec.kind ?? 'service')];
   const next = isDoorOpen ? knock : idle;
   return {
-    reason: joinSentences(reason, crashed && aboutEnd(end, path), crashed && aboutPolicy(spec, end)),
+    reason: joinSentences(
+      reason,
+      crashed && aboutEnd(end, path),
+      crashed && aboutPolicy(spec, end),
+      aboutFailedWake(facts.failedWake, facts.now),
+    ),
     next: trouble ? 'Correct that and start it again.' : next,
   };
 }

@@ -5,6 +5,7 @@ import type { EndCause, LastCheck, LastEnd, ServiceSpec } from '../../protocol/s
 import type { WatchState } from '../../protocol/watcher.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import type { LiveRun } from './run.ts';
+import type { FailedWake } from './service_door_options.ts';
 
 type EndSummary = Pick<LastEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;
 
@@ -87,6 +88,10 @@ export function aboutDoor({ metadata: { doorPort } }: LiveRun, holder: string | 
   if (holder === null || doorPort === undefined) return null;
   return `On its port ${doorPort} listens ${holder} instead of Berth, so clients do not reach it there.`;
 }
+
+/** Says that the service could not be woken for the last client that waited for it. */
+export const aboutFailedWake = (failed: FailedWake | null, now: number): string | null =>
+  failed && `It could not be woken for a connection ${humanDuration(now - failed.at)} ago: ${failed.reason}.`;
 
 /** Says how much of the output was lost. */
 export function aboutDroppedOutput(bytes: number): string | null {

@@ -52,6 +52,7 @@ export async function explain(
     doorPortHolder,
     isDoorOpen,
     startFollows,
+    failedWake: door.failedWake,
     watching: files.state,
     lastLines,
     path: effects.variable(stored, 'PATH'),

@@ -54,6 +54,14 @@ export function wokeEvent(
   return runEvent('service.woke', name, id, { name, ms: Math.max(0, Math.round(ms)) });
 }
 
+/** The service could not be woken for a waiting client. */
+export const wakeFailedEvent = (name: string, reason: string): NewEvent => ({
+  type: 'service.wake_failed',
+  name,
+  run: null,
+  data: JSON.stringify({ name, reason }),
+});
+
 /** An agent was woken in `ms` milliseconds and continues its conversation. */
 export const agentWokeEvent = (name: string, run: string, sessionId: string, ms: number): NewEvent =>
   runEvent('agent.woke', name, run, { name, sessionId, ms });

@@ -16,8 +16,8 @@ import { DoorLink } from './door_link.ts';
 import { doorSettings, isOnDoorPort } from './door_settings.ts';
 import type { ServiceEffects } from './effects.ts';
 import { behindDoor, type Run } from './run.ts';
-import { type Slept, sleptEvent } from './run_events.ts';
-import type { ServiceDoorOptions } from './service_door_options.ts';
+import { type Slept, sleptEvent, wakeFailedEvent } from './run_events.ts';
+import type { FailedWake, ServiceDoorOptions } from './service_door_options.ts';
 import { isResting, type LifecycleState, liveRun, serviceStateOf } from './state.ts';
 
 export class ServiceDoor {
@@ -38,6 +38,8 @@ export class ServiceDoor {
   /** Since when the service has been waking; `at` in epoch milliseconds, as its run keeps it. */
   private wakingSince: { at: number; monotonic: number } | null = null;
   private innerPort: number | null = null;
+  /** null: no wake has failed since the service last ran. */
+  failedWake: FailedWake | null = null;
 
   constructor(options: ServiceDoorOptions) {
     this.options = options;
@@ -202,11 +204,18 @@ export class ServiceDoor {
    * The wake requested for a client has failed, so its connection is not held any longer. After a sleep it
    * is, and the door asks for the next wake while the client waits.
    */
-  wakeFailed(): null {
+  wakeFailed(reason: string): null {
+    const { context, effects, name } = this.options;
     this.isKnocked = false;
     this.wakingSince = null;
     this.isWakeAsked = false;
-    if (!this.isSleepAsked) this.link.refuse();
+    if (this.isSleepAsked) return null;
+    this.link.refuse();
+    // Otherwise a client has stopped it meanwhile.
+    if (this.isOpen) {
+      this.failedWake = { reason, at: context.clock.now() };
+      this.inBackground(effects.appendEvent(wakeFailedEvent(name, reason)));
+    }
     return null;
   }
 
@@ -308,6 +317,7 @@ export class ServiceDoor {
       this.isKnocked = false;
       this.isWakeAsked = false;
       this.wakingSince = null;
+      this.failedWake = null;
       // The daemon was killed between the decision and the stop.
       if (this.isAsleepAfter(run.id) && !this.sleeping) this.inBackground(this.sleep());
     }

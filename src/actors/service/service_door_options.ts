@@ -6,6 +6,13 @@ import type { Context } from '../../runtime/actor.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { Known } from './reconcile.ts';
 
+/** The last wake for a waiting client, which has failed. */
+export interface FailedWake {
+  reason: string;
+  /** Epoch milliseconds. */
+  at: number;
+}
+
 export interface ServiceDoorOptions {
   context: Context;
   name: string;

@@ -15,10 +15,17 @@ const PHONE_ROW_HEIGHT = 48;
 const KINDS: readonly [name: string, types: readonly string[]][] = [
   [
     'trouble',
-    ['service.crashed', 'service.unhealthy', 'port.conflict', 'cluster.refused', 'cluster.expiring'],
+    [
+      'service.crashed',
+      'service.unhealthy',
+      'service.wake_failed',
+      'port.conflict',
+      'cluster.refused',
+      'cluster.expiring',
+    ],
   ],
   ['starts and ends', ['service.started', 'service.stopped', 'service.crashed', 'service.completed']],
-  ['sleep', ['service.slept', 'service.woke']],
+  ['sleep', ['service.slept', 'service.woke', 'service.wake_failed']],
   ['changes', ['service.registered', 'service.removed', 'service.changed']],
   ['agents', ['agent.state']],
   ['clusters', ['cluster.refused', 'cluster.accepted', 'cluster.expiring']],

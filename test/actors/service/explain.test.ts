@@ -53,6 +53,7 @@ function about(
     portHolder: null,
     foreignHolder: null,
     doorPortHolder: null,
+    failedWake: null,
     isDoorOpen: false,
     startFollows: false,
     watching: null,
@@ -78,6 +79,15 @@ describe('an explanation', () => {
       reason: 'Its last process ended with exit code 3. Its restart policy is "no".',
       next,
     });
+  });
+
+  it('says why a service behind a door could not be woken', () => {
+    const idle: LifecycleState = { phase: 'idle', trouble: null };
+    const failedWake = { reason: 'db is needed', at: NOW - 1_500 };
+    const door = { spec: spec({ port: 3000 }), end: END, isDoorOpen: true, failedWake };
+    const words = 'It could not be woken for a connection 1.5 s ago: db is needed.';
+    for (const status of ['sleeping', 'crashed'] as const)
+      expect(about(idle, { status, ...door }).reason.endsWith(` ${words}`)).toBe(true);
   });
 
   it('of a service whose door does not open names the process that has its port', () => {
