@@ -1,5 +1,6 @@
 // Draws the screens of terminals on the job threads: docs/reference.md "Terminal repaint".
-import type { ScreenJobs } from '../actors/service/shared_terminal.ts';
+
+import type { ScreenJobs } from '../actors/service/logged_screen.ts';
 import type { ReadState } from '../actors/service/state_drawings.ts';
 import { Semaphore } from '../runtime/semaphore.ts';
 import { JOBS } from '../settings/limits.ts';

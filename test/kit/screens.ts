@@ -1,7 +1,7 @@
 // Screens of terminals drawn on this thread.
 import { fileURLToPath } from 'node:url';
 import { agentRules } from '../../src/actors/service/agent_rules.ts';
-import type { ScreenJobs } from '../../src/actors/service/shared_terminal.ts';
+import type { ScreenJobs } from '../../src/actors/service/logged_screen.ts';
 import { StateDrawings } from '../../src/actors/service/state_drawings.ts';
 import type { StateScreens } from '../../src/actors/service/state_screen.ts';
 import { loadRules } from '../../src/adapters/screen_rules_file.ts';

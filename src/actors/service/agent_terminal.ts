@@ -7,14 +7,9 @@ import { isCursorKey, keyBytes } from '../../protocol/terminal_keys.ts';
 import type { Context, MessageOf, ReplyOf } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/agent_limits.ts';
 import type { ServiceEffects } from './effects.ts';
+import type { DrawableOutput, ScreenJobs } from './logged_screen.ts';
 import type { ServiceLog } from './service_log.ts';
-import {
-  type DrawableOutput,
-  type ScreenJobs,
-  SharedTerminal,
-  type SharedTerminalOptions,
-  type TerminalExit,
-} from './shared_terminal.ts';
+import { SharedTerminal, type SharedTerminalOptions, type TerminalExit } from './shared_terminal.ts';
 import { TerminalInput } from './terminal_input.ts';
 import type { TerminalSize } from './terminal_sizes.ts';
 
@@ -58,14 +53,14 @@ export class AgentTerminal {
     context.scope.defer(() => this.current?.terminal.close());
   }
 
-  /** See `SharedTerminal.drawableOutput`. */
+  /** See `LoggedScreen.drawableOutput`. */
   drawableOutput(run: string, size: TerminalSize, from: number | null): DrawableOutput {
-    return this.of(run, size).terminal.drawableOutput(from);
+    return this.of(run, size).terminal.screen.drawableOutput(from);
   }
 
   /** The output of `run` up to `end` took too long to draw, so skip it. */
   skipUpTo(run: string, end: number): void {
-    if (this.current?.run === run) this.current.terminal.skipUpTo(end);
+    if (this.current?.run === run) this.current.terminal.screen.skipUpTo(end);
   }
 
   /** The number of viewers. */
@@ -84,7 +79,7 @@ export class AgentTerminal {
    * takes too long to draw.
    */
   screen(run: string, size: TerminalSize, ansi: boolean, isWhole = false): Promise<ScreenReading> {
-    return this.of(run, size).terminal.readScreen(ansi, isWhole);
+    return this.of(run, size).terminal.screen.read(ansi, isWhole);
   }
 
   /** Types bytes as they are. Resolves when the program has room. Fails daemon_busy. */
@@ -103,7 +98,7 @@ export class AgentTerminal {
     const { cols, rows, end, sizes: marks } = screen;
     const read: SharedTerminalOptions['read'] = (offset, limit) =>
       this.log.read(offset, Math.min(limit, Math.max(0, end - offset)), run);
-    return this.open(run, { cols, rows, marks }, { end: () => end, read }).terminal.readScreen(ansi);
+    return this.open(run, { cols, rows, marks }, { end: () => end, read }).terminal.screen.read(ansi);
   }
 
   /** Types `text`, then `keys`. Resolves when the program has room. Fails daemon_busy, and invalid_spec. */
@@ -113,7 +108,7 @@ export class AgentTerminal {
     { text, keys }: MessageOf<TerminalProtocol, 'type'>,
   ): Promise<ReplyOf<TerminalProtocol, 'type'>> {
     const { terminal, input } = this.of(run, size);
-    const isApplication = keys.some(isCursorKey) && terminal.hasMode(CURSOR_KEYS_MODE);
+    const isApplication = keys.some(isCursorKey) && terminal.screen.hasMode(CURSOR_KEYS_MODE);
     const typed = keys.map((key) => keyBytes(key, isApplication));
     if (typed.includes(null)) throw fail('invalid_spec', `unknown key ${keys[typed.indexOf(null)]}`);
     const data = Buffer.from(text + typed.join(''));

@@ -2,63 +2,29 @@
 // slow the program down. A viewer that is new or has fallen behind gets the current screen, which a job draws
 // from the end of the log. docs/reference.md "Terminal repaint".
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { fail } from '../../protocol/errors.ts';
-import {
-  type DrawnScreen,
-  type ReadScreenTask,
-  type ScreenReading,
-  type ScreenTask,
-  type SizeMark,
-  type TerminalViewersProtocol,
-  viewerShare,
-} from '../../protocol/terminal.ts';
-import { type Clock, type Failure, isFailure, type Ref, tolerateFailure } from '../../runtime/actor.ts';
-import { AGENT, AGENT_STATE } from '../../settings/agent_limits.ts';
-import { TerminalModes } from './terminal_modes.ts';
-import { type StretchSizes, type TerminalSize, TerminalSizes } from './terminal_sizes.ts';
+import { type SizeMark, type TerminalViewersProtocol, viewerShare } from '../../protocol/terminal.ts';
+import type { Ref } from '../../runtime/actor.ts';
+import { AGENT } from '../../settings/agent_limits.ts';
+import { LoggedScreen, type LoggedScreenConfig } from './logged_screen.ts';
+import type { LogChunk } from './service_log.ts';
+import { type TerminalSize, TerminalSizes } from './terminal_sizes.ts';
 
 const READ_BYTES = 64 * 1024;
 /** A viewer gets a screen only once its unread bytes are below this part of its share. */
 const SCREEN_SHARE = 1 / 4;
 /** The pause between the two size changes that make a full-screen program repaint. */
 const REPAINT_MS = 40;
-const NEWLINE = 0x0a;
-const RESET_SEQUENCE = Buffer.from('\x1bc');
-/** Shown instead of a screen that could not be drawn. */
-const UNDRAWN = Buffer.from('[berth: earlier output took too long to draw and is not shown]\r\n');
 
-/**
- * Draws screens. `prepare` is called when the job's turn comes. Resolves with null when drawing takes longer
- * than its time limit allows. Fails `deadline` or `crashed` when it takes too much time or memory.
- */
-export interface ScreenJobs {
-  draw(prepare: () => ScreenTask): Promise<DrawnScreen | null>;
-  read(prepare: () => ReadScreenTask): Promise<ScreenReading | null>;
-}
+type Drawing = Pick<LoggedScreenConfig, 'read' | 'end' | 'screens' | 'clock'>;
 
-interface LogChunk {
-  start: number;
-  end: number;
-  bytes: Uint8Array;
-}
-
-/** The output from which a screen is drawn. `isWhole`: nothing of the run is older. */
-type Output = Pick<LogChunk, 'bytes' | 'end'> & { isWhole: boolean };
-
-export interface SharedTerminalOptions {
+export interface SharedTerminalOptions extends Drawing {
   size: TerminalSize;
-  /** Reads this run's log from `offset` on. */
-  read(offset: number, limit: number): LogChunk;
-  /** The logical end offset of the log. */
-  end(): number;
   resize(cols: number, rows: number): void;
   /** Called with the sizes it has had. */
   onSizes(marks: readonly SizeMark[]): void;
-  screens: ScreenJobs;
   viewers: Ref<TerminalViewersProtocol>;
   /** The viewers of all terminals of the thread, which share `AGENT.maxViewerBytes`. */
   viewersInThread: { count: number };
-  clock: Clock;
   /** Called when the last viewer has left. */
   onUnwatched(): void;
   /** Whether viewers get all output, however far behind they are, and no screen. */
@@ -80,23 +46,12 @@ export interface TerminalExit {
   signal: string | null;
 }
 
-/** Output to draw, with the sizes of its terminal and the mode sequences that precede it. */
-export interface DrawableOutput extends Pick<LogChunk, 'bytes' | 'end'>, StretchSizes {
-  modes: Uint8Array;
-}
-
-/** A screen, and the log offset up to which it includes output. `isWhole`: it lacks nothing. */
-interface FreshScreen {
-  bytes: Uint8Array;
-  position: number;
-  isWhole: boolean;
-}
-
 export class SharedTerminal {
   private readonly options: SharedTerminalOptions;
   private readonly viewers = new Map<string, Viewer>();
-  private readonly modes = new TerminalModes();
   private readonly sizes: TerminalSizes;
+  /** Its screen, drawn from the log. */
+  readonly screen: LoggedScreen;
   private isDrawing = false;
   private isPumping = false;
   /** The latest pass, which may be under way. */
@@ -104,14 +59,11 @@ export class SharedTerminal {
   /** Something has changed since the current step began. */
   private isPumpDue = false;
   private exit: TerminalExit | undefined;
-  /** Output before this log offset is not drawn again, because that took too long. */
-  private drawableFrom = 0;
-  /** Nothing is drawn before this monotonic time. */
-  private drawableAt = 0;
 
   constructor(options: SharedTerminalOptions) {
     this.options = options;
     this.sizes = new TerminalSizes(options.size);
+    this.screen = new LoggedScreen({ ...options, sizes: this.sizes, maxBytes: () => this.share() });
   }
 
   /** Whether anyone is attached, so that the log must be followed. */
@@ -160,35 +112,6 @@ export class SharedTerminal {
     const isWaiting = seen.position === null || seen.unacknowledged >= this.share();
     seen.unacknowledged = Math.max(0, seen.unacknowledged - bytes);
     if (isWaiting) void this.pump();
-  }
-
-  /**
-   * What a viewer would see now; `isWhole`: preceded by the scrollback. Fails daemon_busy when drawing takes
-   * too long.
-   */
-  async readScreen(ansi: boolean, isWhole = false): Promise<ScreenReading> {
-    const tooLong = (): Failure => fail('daemon_busy', 'the screen takes too long to draw');
-    if (!this.isDrawable()) throw tooLong();
-    let { drawableFrom: end } = this;
-    const { screens } = this.options;
-    const prepare = (): ReadScreenTask => {
-      const output = this.replay();
-      end = output.end;
-      return { ...this.taskFor(output), budgetMs: AGENT.readBudgetMs, ansi, isWhole };
-    };
-    const reading = await tolerateFailure(screens.read(prepare), () => {
-      this.skipUpTo(end);
-      return null;
-    });
-    if (!reading) throw tooLong();
-    return reading;
-  }
-
-  /** Whether the program has set the private mode `mode`. */
-  hasMode(mode: number): boolean {
-    const { bytes, end } = this.replay();
-    this.modes.note(bytes, end);
-    return this.modes.has(mode);
   }
 
   /** The process has ended. Viewers get its last output, then the exit. */
@@ -258,7 +181,7 @@ export class SharedTerminal {
   /** Reads up to a boundary that all viewers share, so that their later reads coincide. */
   private readNext(position: number, share: number): LogChunk {
     const chunk = this.options.read(position, Math.min(READ_BYTES - (position % READ_BYTES), share));
-    this.modes.note(chunk.bytes, chunk.end);
+    this.screen.modes.note(chunk.bytes, chunk.end);
     return chunk;
   }
 
@@ -279,9 +202,9 @@ export class SharedTerminal {
     this.isDrawing = true;
     try {
       const { cols, rows } = this.size;
-      let fresh = await this.freshScreen();
+      let fresh = await this.screen.fresh();
       // A viewer resizes as soon as it is attached, so redraw once. A further change is ignored.
-      if (cols !== this.size.cols || rows !== this.size.rows) fresh = await this.freshScreen();
+      if (cols !== this.size.cols || rows !== this.size.rows) fresh = await this.screen.fresh();
       const waiting = this.waitingForScreen();
       if (!fresh.isWhole && waiting.some(([, { wantsRepaint }]) => wantsRepaint)) this.repaint();
       for (const [name, viewer] of waiting) {
@@ -295,82 +218,6 @@ export class SharedTerminal {
       this.isDrawing = false;
     }
     await this.pump();
-  }
-
-  /** The current screen, or a placeholder. Rejects only for defects. */
-  private async freshScreen(): Promise<FreshScreen> {
-    const { screens } = this.options;
-    let output: Output = { bytes: new Uint8Array(), end: this.options.end(), isWhole: false };
-    const undrawn = (): FreshScreen => {
-      const position = output.end;
-      const bytes = Buffer.concat([RESET_SEQUENCE, this.modes.before(position), UNDRAWN]);
-      return { bytes, position, isWhole: false };
-    };
-    if (!this.isDrawable()) return undrawn();
-    try {
-      const drawn = await screens.draw(() => {
-        output = this.replay();
-        return this.taskFor(output);
-      });
-      if (!drawn) this.skipUpTo(output.end);
-      if (!drawn?.screen) return undrawn();
-      const position = output.end - (output.bytes.length - drawn.drawnBytes);
-      return { bytes: drawn.screen, position, isWhole: output.isWhole };
-    } catch (error) {
-      if (!isFailure(error)) throw error;
-      this.skipUpTo(output.end);
-      return undrawn();
-    }
-  }
-
-  /**
-   * The output since the log offset `from`, as far as a state depends on it; null: everything a screen is
-   * drawn from. Fails daemon_busy after drawing has taken too long.
-   */
-  drawableOutput(from: number | null): DrawableOutput {
-    if (!this.isDrawable()) throw fail('daemon_busy', 'the screen takes too long to draw');
-    if (from === null) {
-      const output = this.replay();
-      return { ...this.taskFor(output), end: output.end };
-    }
-    const start = Math.max(from, this.drawableFrom, this.options.end() - AGENT_STATE.maxDrawnBytes);
-    const { bytes, end } = this.options.read(start, AGENT_STATE.maxDrawnBytes);
-    return { ...this.sizes.between(end - bytes.length, end), modes: new Uint8Array(), bytes, end };
-  }
-
-  private isDrawable(): boolean {
-    return this.options.clock.monotonic() >= this.drawableAt;
-  }
-
-  /** Drawing took too long: that output is never drawn again, and nothing is drawn for a while. */
-  skipUpTo(offset: number): void {
-    this.drawableFrom = offset;
-    this.drawableAt = this.options.clock.monotonic() + AGENT.overrunPauseMs;
-  }
-
-  private taskFor({ bytes, end }: Pick<Output, 'bytes' | 'end'>): ScreenTask {
-    this.modes.note(bytes, end);
-    const start = end - bytes.length;
-    const modes = this.modes.before(start);
-    const sizes = this.sizes.between(start, end);
-    // Output before a change of size cannot be left over: a viewer would show it at the later size.
-    const budgetMs = sizes.resizes.length > 0 ? AGENT.readBudgetMs : AGENT.drawBudgetMs;
-    return { ...sizes, modes, bytes, maxBytes: this.share(), budgetMs };
-  }
-
-  /**
-   * The last `AGENT.replayBytes` of the output, from the start of a line, so that it does not begin within a
-   * sequence or a character.
-   */
-  private replay(): Output {
-    const end = this.options.end();
-    const from = Math.max(this.drawableFrom, end - AGENT.replayBytes);
-    const { bytes, start, end: readEnd } = this.options.read(from, AGENT.replayBytes);
-    // Less than was read: the rest is of earlier runs, so this one begins here.
-    const isWhole = start === 0 || bytes.length < readEnd - start;
-    if (isWhole || from === this.drawableFrom) return { bytes, end: readEnd, isWhole };
-    const newline = bytes.subarray(0, READ_BYTES).indexOf(NEWLINE);
-    return { bytes: bytes.subarray(newline + 1), end: readEnd, isWhole };
   }
 
   private send(viewer: string, state: Viewer, bytes: Uint8Array): void {

@@ -3,7 +3,7 @@
 import type { RuleSet, StateReading } from '../../protocol/screen_rules.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import { AGENT, AGENT_STATE } from '../../settings/agent_limits.ts';
-import type { DrawableOutput } from './shared_terminal.ts';
+import type { DrawableOutput } from './logged_screen.ts';
 import type { ReadState, StateDrawings } from './state_drawings.ts';
 
 /** Shared by the agents of a thread. */

@@ -242,7 +242,7 @@ describe('a viewer', () => {
         return { start: offset, end: Math.min(offset + limit, earlier + 20), bytes };
       },
     });
-    expect((await terminal.readScreen(false)).lines.slice(0, 2)).toEqual(['first line', 'second']);
+    expect((await terminal.screen.read(false)).lines.slice(0, 2)).toEqual(['first line', 'second']);
     terminal.attach('one');
     expect(sizes).toEqual([]);
   });
@@ -269,14 +269,14 @@ describe('a viewer', () => {
     const expected = screen.read(false);
     expect(expected.lines.slice(0, 4)).toEqual(['top', '', '', 'last of four']);
     expect(expected.lines.at(-1)).toBe('last of ten, without an end of line');
-    expect(await terminal.readScreen(false)).toEqual(expected);
-    expect(terminal.drawableOutput(null)).toMatchObject({ cols: 30, rows: 8, resizes });
+    expect(await terminal.screen.read(false)).toEqual(expected);
+    expect(terminal.screen.drawableOutput(null)).toMatchObject({ cols: 30, rows: 8, resizes });
     terminal.attach('late');
     await eventually(async () => (await shown('late', 40, 10)) === screen.snapshot().toString());
     screen.close();
     const later = stage(30, 8, 0, { size: { cols: 30, rows: 8, marks: must(told.at(-1)) } });
     await later.print(output);
-    expect(await later.terminal.readScreen(false)).toEqual(expected);
+    expect(await later.terminal.screen.read(false)).toEqual(expected);
   });
 
   it('gets later output when its screen takes too long, and the earlier output is not drawn again', async () => {
@@ -343,8 +343,8 @@ describe('a viewer', () => {
       screens: { ...screensHere, read: async (prepare) => readScreen({ ...prepare(), budgetMs: -1 }) },
     });
     await print('line\r\n'.repeat(1_000));
-    await expect(terminal.readScreen(false)).rejects.toMatchObject({ code: 'daemon_busy' });
-    expect(terminal.drawableOutput(null).bytes).toHaveLength(6_000);
+    await expect(terminal.screen.read(false)).rejects.toMatchObject({ code: 'daemon_busy' });
+    expect(terminal.screen.drawableOutput(null).bytes).toHaveLength(6_000);
   });
 
   it('has only its share of the buffers while there are many, even if others acknowledge nothing', async () => {
