@@ -1,6 +1,6 @@
 // Reads berth.yaml into services. Finds every problem of the file before any of it is used.
 import { realpathSync, statSync } from 'node:fs';
-import { basename, dirname, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { regexFault } from '../adapters/linear_regex.ts';
 import { parseYamlNodes, YamlPositionError } from '../adapters/yaml.ts';
 import { type Dependency, dependencyText } from '../protocol/dependency_order.ts';
@@ -227,7 +227,8 @@ export async function readProject(path: string, shellEnv: ShellEnvironment): Pro
   let file: string;
   let text: string;
   try {
-    file = realpathSync(path);
+    // A link to a file elsewhere is the project file of its own folder.
+    file = join(realpathSync(dirname(path)), basename(path));
     text = await readTextInput(file);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

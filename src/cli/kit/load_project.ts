@@ -39,13 +39,15 @@ export function projectFileHere(): string | undefined {
 }
 
 /**
- * The absolute path, without symbolic links as far as it exists: `down` must find the services of a deleted
- * file. A pipe counts as a file in this folder.
+ * The absolute path, without symbolic links in its folder, as far as that exists: `down` must find the
+ * services of a deleted file. A file that is a link belongs to the folder of the link. A pipe counts as a
+ * file in this folder.
  */
 function canonical(path: string): string {
   const full = resolve(path);
   if (isNamelessPipe(full)) return join(process.cwd(), basename(full));
-  if (existsSync(full)) return realpathSync(full);
+  // A file that was opened for the command, such as /dev/stdin.
+  if (/^\/(dev|proc)\//.test(full) && existsSync(full)) return realpathSync(full);
   const folder = dirname(full);
   return existsSync(folder) ? join(realpathSync(folder), full.slice(folder.length)) : full;
 }

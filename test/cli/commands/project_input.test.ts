@@ -59,6 +59,20 @@ it('a FIFO that is the .env and the env_file of several services is read once', 
   expect(stdout).toContain('cmd: run of-both');
 });
 
+it.each(['berth.yaml', 'Procfile'])('a %s that is a link is that of the folder of the link', async (name) => {
+  const home = folder();
+  const text = name === 'Procfile' ? 'web: run\n' : 'services:\n  web: { cmd: run }\n';
+  writeFileSync(join(home, 'shared'), text);
+  const env = cleanEnv(folder());
+  for (const project of ['one', 'two']) {
+    mkdirSync(join(home, project));
+    symlinkSync('../shared', join(home, project, name));
+    const { stdout } = await berth(['config', '--json'], { cwd: join(home, project), env });
+    const cwd = join(home, project);
+    expect(JSON.parse(stdout)).toMatchObject({ file: join(cwd, name), services: { web: { cwd } } });
+  }
+});
+
 it('a name that is too long with the prefix of its stack is refused before anything is registered', async () => {
   const home = folder();
   const long = 'a'.repeat(60);
