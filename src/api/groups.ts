@@ -23,7 +23,14 @@ export const groups = {
     summary: 'Start the members of a group in dependsOn order',
     query: { timeout },
     answer: 'GroupStarted',
-    errors: ['unknown_group', 'port_in_use', 'ready_timeout', 'start_failed', 'dependency_failed'],
+    errors: [
+      'unknown_group',
+      'hook_refused',
+      'port_in_use',
+      'ready_timeout',
+      'start_failed',
+      'dependency_failed',
+    ],
     keyKind: 'group',
   }),
   sleep: operation({
@@ -46,7 +53,7 @@ export const groups = {
     summary: 'Wake the members that have `sleep`, with their dependencies, in dependsOn order',
     query: { timeout },
     answer: 'GroupStarted',
-    errors: ['unknown_group', 'port_in_use', 'ready_timeout', 'start_failed'],
+    errors: ['unknown_group', 'hook_refused', 'port_in_use', 'ready_timeout', 'start_failed'],
     keyKind: 'group',
   }),
   stop: operation({
@@ -71,7 +78,14 @@ export const groups = {
     summary: 'Stop the members of a group in reverse order, then start them in dependsOn order',
     query: { timeout, grace },
     answer: 'GroupStarted',
-    errors: ['unknown_group', 'port_in_use', 'ready_timeout', 'start_failed', 'dependency_failed'],
+    errors: [
+      'unknown_group',
+      'hook_refused',
+      'port_in_use',
+      'ready_timeout',
+      'start_failed',
+      'dependency_failed',
+    ],
     keyKind: 'group',
   }),
 };

@@ -208,7 +208,7 @@ export const services = {
       wake: { kind: 'flag', summary: 'true: wake it first, and answer when it is ready' },
       timeout,
     },
-    errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
+    errors: ['unknown_service', 'hook_refused', 'port_in_use', 'ready_timeout', 'start_failed'],
     answer: 'Resolution',
     missing: 'unknown_service',
     keyKind: 'service',

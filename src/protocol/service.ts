@@ -313,7 +313,8 @@ export interface ServiceProtocol {
    * scheduled time; a task runs once for each. `force`: an agent begins a new
    * conversation; without it, a wake that would have to begin one fails no_session. `askedAt`: the
    * monotonic time of the request that starts several services; fails start_failed if a client has stopped
-   * this one or put it to sleep since.
+   * this one or put it to sleep since. Fails hook_refused before the hook `create` of its stack has
+   * completed, unless it is up.
    */
   start(message: {
     timeoutMs: number | null;

@@ -218,6 +218,28 @@ describe('the official client', () => {
     expect(await failure(client, 'stack_up', { folder: missing })).toContain(`there is no folder ${missing}`);
   });
 
+  it('brings a stack up only after its hook create, as berth up does', async () => {
+    const daemon = await daemonOf();
+    const cwd = folder();
+    const write = (create: string): void =>
+      writeFileSync(
+        join(cwd, 'berth.yaml'),
+        `name: shop\nhooks: { create: ${JSON.stringify(create)} }\n` +
+          'services:\n  web: { cmd: exec sleep 600, port: null }\n',
+      );
+    const client = await overStdio(daemon, '2026-07-28', cwd);
+    write('echo x >> made; test -e ready');
+    expect(await failure(client, 'stack_up', { folder: cwd })).toContain('shop--hook-create');
+    expect(await failure(client, 'stack_up', { stack: 'shop' })).toContain('shop--hook-create ended with');
+    expect(await failure(client, 'start', { name: 'shop--web' })).toContain('hook_refused');
+    writeFileSync(join(cwd, 'ready'), '');
+    for (const _ of ['first', 'second'])
+      expect(await call(client, 'stack_up', { stack: 'shop' })).toMatchObject({
+        services: [{ name: 'shop--web', status: 'running', error: null }],
+      });
+    expect(readFileSync(join(cwd, 'made'), 'utf8')).toBe('x\nx\nx\n');
+  });
+
   it('also speaks the previous version', async () => {
     const daemon = await daemonOf();
     const byHttp = await overHttp(daemon, '2025-11-25');

@@ -381,6 +381,58 @@ describe('the hooks of a stack', () => {
     expect(lines()).toEqual([]);
   });
 
+  it('hold up every start in the stack until create has completed, and leave what is up alone', async () => {
+    const { run, daemon, write, goOn, path } = await withHooks('exit 3');
+    const call = async (way: string) => {
+      const { status, body } = await daemon.request('POST', `/v1/${way}`);
+      return [status, body.code ?? body.status ?? body.services.map((one: { status: string }) => one.status)];
+    };
+    const STARTS = ['start', 'start?join=true', 'restart', 'wake'].map(
+      (verb) => `services/shop--web/${verb}`,
+    );
+    const GROUP_STARTS = ['groups/shop/start', 'groups/shop/restart'];
+    const statusOf = async (name: string) =>
+      (await daemon.request('GET', `/v1/services/${name}`)).body.status;
+    const REFUSED = [409, 'hook_refused'];
+
+    expect((await run('up')).code).toBe(1);
+    for (const way of [...STARTS, ...GROUP_STARTS]) expect([way, await call(way)]).toEqual([way, REFUSED]);
+    const { body } = await daemon.request('POST', '/v1/services/shop--web/start');
+    expect(body.message).toBe('shop--web is not started: the hook create of shop failed with exit code 3');
+    expect(body.hint).toContain('`berth up` runs it again');
+    const resolved = await daemon.request('GET', '/v1/resolve/shop--web?wake=true');
+    expect([resolved.status, resolved.body.code]).toEqual(REFUSED);
+
+    // A connection to a service that sleeps is a start, too.
+    const port = freePort();
+    const napping = { name: 'shop--nap', stack: 'shop', group: 'shop', port, cmd: SERVER };
+    await daemon.request('POST', '/v1/services', { ...napping, sleep: { afterMinutes: 60 } });
+    expect((await call('services/shop--nap/sleep'))[0]).toBe(200);
+    await expect(send(port, 'GET', '/')).rejects.toThrow();
+    expect([await statusOf('shop--nap'), await statusOf('shop--web')]).toEqual(['sleeping', 'stopped']);
+    expect(await call('groups/shop/wake')).toEqual(REFUSED);
+
+    // One that runs holds them up as well. Agents are not held up.
+    write(`while ! test -e ${join(path, '..', 'done.go')}; do sleep 0.05; done`);
+    const up = run('up');
+    await eventually(async () => (await statusOf('shop--hook-create')) === 'running');
+    expect(await call('groups/shop/start')).toEqual(REFUSED);
+    const agent = { name: 'shop--mate', stack: 'shop', cmd: 'exec sleep 1000' };
+    expect((await daemon.request('POST', '/v1/agents/spinup', agent)).status).toBe(201);
+    goOn();
+    expect((await up).code).toBe(0);
+    expect(await call('services/shop--web/restart')).toEqual([200, 'running']);
+    expect(await call('groups/shop/start')).toEqual([200, ['running', 'running']]);
+
+    // A new hook that fails leaves alone what already runs.
+    await daemon.request('DELETE', '/v1/services/shop--hook-create');
+    write('exit 4');
+    expect((await run('up')).stderr).toContain('exit code 4');
+    expect(await call('services/shop--web/start?join=true')).toEqual([200, 'running']);
+    for (const way of ['services/shop--web/restart', 'groups/shop/restart'])
+      expect([way, await call(way), await statusOf('shop--web')]).toEqual([way, REFUSED, 'running']);
+  });
+
   it('that hang are joined by a forced removal, also by that of the next daemon, and end by a stop', async () => {
     const { run, daemon, lines, path } = await withHooks('echo create >> DONE');
     expect((await run('up')).code).toBe(0);

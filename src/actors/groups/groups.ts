@@ -8,6 +8,7 @@ import { fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol, StoredGroupCall } from '../../protocol/groups.ts';
 import type { Member } from '../../protocol/registry.ts';
 import type { MemberStart, SleepReply, StartReply } from '../../protocol/service.ts';
+import { refuseUncreated } from '../../protocol/stack_creation.ts';
 import { actor, type Context, type Handlers, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { answersInOrder, MemberCalls, type MemberStop, shuttingDownFailure } from './member_calls.ts';
 import { refuseEndless } from './member_failures.ts';
@@ -163,6 +164,7 @@ class Groups {
       const askedAt = this.context.clock.monotonic();
       try {
         if (step === 'stop') {
+          this.refuseUncreated(members);
           await rows.put(name, restart);
           await this.calls.stopAll(members, { graceMs, forRestart: true });
           await rows.put(name, { ...restart, step: 'start' });
@@ -174,6 +176,15 @@ class Groups {
         await this.forgetCall(name);
       }
     });
+  }
+
+  /** Fails hook_refused if a member could not be started again after its stop. */
+  private refuseUncreated(members: Member[]): void {
+    const { store } = this.config;
+    for (const { name } of members) {
+      const stored = store.table('services').get(name);
+      if (stored) refuseUncreated(stored.spec, store);
+    }
   }
 
   /**

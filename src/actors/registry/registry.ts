@@ -9,12 +9,12 @@ import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
-import { HOOKS } from '../../protocol/hooks.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { Member, RegistryProtocol } from '../../protocol/registry.ts';
 import type { ScheduleSpec } from '../../protocol/schedules.ts';
 import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
-import { isHookOf, nameInStack } from '../../protocol/stacks.ts';
+import { uncreatedFailure } from '../../protocol/stack_creation.ts';
+import { isHookOf } from '../../protocol/stacks.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import { isWatchedAfter } from '../../protocol/watcher.ts';
 import {
@@ -114,8 +114,10 @@ class Registry {
         autostartAll(
           this.context,
           this.services,
-          ({ group, name, stack }) =>
-            this.isAsleep(name) || restarting.has(group ?? '') || this.isUncreated(stack),
+          (spec) =>
+            this.isAsleep(spec.name) ||
+            restarting.has(spec.group ?? '') ||
+            uncreatedFailure(spec, store) !== null,
           () => this.isClosed,
         ),
       );
@@ -279,15 +281,6 @@ class Registry {
     await this.reschedule(name, stored.spec.schedule ?? null, null);
     await this.events.ask('append', { events: [registryEvent('service.removed', name, { name })] });
     return { port: stored.spec.port };
-  }
-
-  /** Whether a stack has a hook create that has not completed: nothing of it is started before. */
-  private isUncreated(stack: string | null): boolean {
-    if (stack === null) return false;
-    const creation = nameInStack(stack, HOOKS.create);
-    return (
-      this.services.has(creation) && this.config.store.table('ends').get(creation)?.status !== 'completed'
-    );
   }
 
   /** Whether the service is asleep, behind a door or as an agent. */

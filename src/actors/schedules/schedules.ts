@@ -122,7 +122,7 @@ class Schedules {
       return 'done';
     } catch (error) {
       if (!isFailure(error)) throw error;
-      if (error.code === 'already_running') return 'skipped';
+      if (SKIPPED.has(error.code)) return 'skipped';
       return UNANSWERED.has(error.code) ? 'unknown' : 'done';
     }
   }
@@ -150,6 +150,9 @@ class Schedules {
     work.catch((error: unknown) => this.context.crash(error));
   }
 }
+
+/** It runs still, or the hook `create` of its stack has not completed. */
+const SKIPPED: ReadonlySet<string> = new Set(['already_running', 'hook_refused']);
 
 /** Failures that say nothing about the run, so it is requested again. */
 const UNANSWERED: ReadonlySet<string> = new Set([

@@ -21,6 +21,7 @@ import {
 } from '../../protocol/host.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
 import type { LastCheck, LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
+import { refuseUncreated } from '../../protocol/stack_creation.ts';
 import { nameInStack } from '../../protocol/stacks.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
@@ -124,6 +125,9 @@ export class ServiceEffects {
   lastEnd(): LastEnd | null {
     return this.config.store.table('ends').get(this.name) ?? null;
   }
+
+  /** Fails hook_refused before the hook `create` of its stack has completed. */
+  refuseUncreated = (spec: ServiceSpec): void => refuseUncreated(spec, this.config.store);
 
   /** Resolves when the end is on disk. */
   async saveEnd(end: LastEnd): Promise<void> {

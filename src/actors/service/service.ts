@@ -11,6 +11,7 @@ import type {
   RunEnd,
   ServiceExplanation,
   ServiceProtocol,
+  ServiceStatus,
   SignalReply,
   SleepReply,
   StartReply,
@@ -44,6 +45,9 @@ import {
 } from './service_parts.ts';
 import { liveRun } from './state.ts';
 import { TaskStarts } from './task_starts.ts';
+
+/** The statuses of a service that a start leaves alone or joins. */
+const UP: readonly ServiceStatus[] = ['starting', 'running'];
 
 /** The requests of a service beyond the table of phases. */
 class SupervisedService implements SupervisedParts {
@@ -146,6 +150,8 @@ class SupervisedService implements SupervisedParts {
    */
   start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
     const { wake = false, autostart = false, awake = false, force = false, slot, askedAt } = message;
+    const { spec } = this.life.registered();
+    if (!UP.includes(this.life.view().status)) this.effects.refuseUncreated(spec);
     this.restarts.allowStart(askedAt);
     if (slot !== undefined) return this.tasks.atSlot(message, slot);
     if (wake && this.session.isFallingAsleep) return this.session.settled().then(() => this.start(message));
@@ -205,7 +211,7 @@ class SupervisedService implements SupervisedParts {
 
   /** Stops the service, then starts it. This overrides a stop or a sleep under way. */
   restart(message: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
-    this.life.registered();
+    this.effects.refuseUncreated(this.life.registered().spec);
     if (!this.restarts.isStopping) {
       // In this order: if the daemon is killed in between, the service is asleep, and not just stopped.
       this.files.beforeClientsRestart();

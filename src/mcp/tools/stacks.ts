@@ -4,9 +4,10 @@ import type { Client } from '../../client/create_client.ts';
 import { BerthError, isBerthError } from '../../client/errors.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
-import { isHook } from '../../protocol/hooks.ts';
+import { HOOKS, isHook } from '../../protocol/hooks.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import { SERVICE_STATUSES } from '../../protocol/service.ts';
+import { nameInStack } from '../../protocol/stacks.ts';
 import { durationMs, linesOf } from '../fields.ts';
 import { defineTool, inputShape, type ToolCall } from '../tool.ts';
 
@@ -67,6 +68,13 @@ async function stateOf(
   return { stack, services };
 }
 
+/** Runs the hook `create` of a stack as `berth up` does, unless it has completed. Fails as its start does. */
+async function runCreateHook({ client, signal }: ToolCall, stack: string): Promise<void> {
+  const hook = nameInStack(stack, HOOKS.create);
+  const isThere = (await client.services({ signal })).some(({ name }) => name === hook);
+  if (isThere) await client.start(hook, { signal, ifChanged: true });
+}
+
 /** Starts one service, unless it is up already; a task only if it has changed since it completed. */
 async function startOne(
   client: Client,
@@ -123,7 +131,9 @@ const stackUp = defineTool({
   run: async (call, { stack, folder, timeout }) => {
     if (stack === undefined) return bringUp(call, folder);
     const { client, signal } = call;
-    const outcomes = await runInDependencyOrder(await membersOf(call, stack), (member) =>
+    const members = await membersOf(call, stack);
+    await runCreateHook(call, stack);
+    const outcomes = await runInDependencyOrder(members, (member) =>
       startOne(client, member, timeout, signal),
     );
     return stateOf(call, stack, errorsOf(outcomes));

@@ -67,11 +67,13 @@ describe('a schedule', () => {
     expect(starts).toEqual([began + 5 * MINUTE, began + 10 * MINUTE]);
     failures.push(fail('already_running', 'it runs'));
     await advance(clock, 5 * MINUTE);
+    failures.push(fail('hook_refused', 'its stack is not created'));
+    await advance(clock, 5 * MINUTE);
     failures.push(BUSY, BUSY);
     await advance(clock, 5 * MINUTE);
-    expect(starts.slice(2)).toEqual([began + 20 * MINUTE]);
+    expect(starts.slice(2)).toEqual([began + 25 * MINUTE]);
     expect(views.of('schedules').at(-1)?.rows).toEqual([
-      { name: 'web', nextRunAt: began + 25 * MINUTE, skipped: 1 },
+      { name: 'web', nextRunAt: began + 30 * MINUTE, skipped: 2 },
     ]);
     await ref.ask('changed', { name: 'web', schedule: null });
     await advance(clock, 30 * MINUTE);
