@@ -6,8 +6,9 @@
 // moment, only the one with the socket of this file (the start lock) may act on that. The other waits for the
 // host, which refuses it. Starting the host first is always correct, only slower. So a daemon that finds the
 // start lock held by another user does so at once.
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { stateDirId, statePaths } from '../../settings/state_paths.ts';
 import type { ProcessRow } from '../process/process_table.ts';
@@ -26,9 +27,11 @@ const ADDRESS_BYTES = 107;
 /** Whether this process got the start lock; `unsupported` if there are no abstract sockets. */
 type StartLock = 'acquired' | 'taken' | 'unsupported';
 
+const LOCK_PREFIX = 'berth-';
+
 /** The name of the socket that is the start lock of a state directory. */
 const startLockName = (stateDir: string): string =>
-  `berth-${stateDirId(stateDir)}-`.padEnd(ADDRESS_BYTES, '-');
+  `${LOCK_PREFIX}${stateDirId(stateDir)}-`.padEnd(ADDRESS_BYTES, '-');
 
 /** Takes the start lock until the process ends. */
 function acquireStartLock(name: string): Promise<StartLock> {
@@ -43,30 +46,30 @@ function acquireStartLock(name: string): Promise<StartLock> {
   });
 }
 
-/** The inode of the socket with that name; undefined if there is none, or the system does not say. */
-function socketInode(name: string): number | undefined {
+/** The inodes of the start locks of all state directories, by name; none if the system does not say. */
+function startLocks(): Map<string, number> {
   let table: string;
   try {
     table = readFileSync('/proc/net/unix', 'latin1');
   } catch {
-    return undefined;
+    return new Map();
   }
-  const row = table.split('\n').find((line) => line.endsWith(` @${name}`));
-  const columns = row?.split(' ');
+  const rows = table.split('\n').filter((line) => line.includes(` @${LOCK_PREFIX}`));
   // The name is the last column, the inode the one before it.
-  return columns && Number(columns.at(-2));
+  const columns = rows.map((row) => row.split(' ').slice(-2));
+  return new Map(columns.map(([inode, name = '']) => [name.slice(1), Number(inode)]));
 }
 
 /** Whether another user holds the start lock. Any user could take it, and so delay every start. */
 async function isHeldByOtherUser(name: string): Promise<boolean> {
-  const inode = socketInode(name);
+  const inode = startLocks().get(name);
   if (inode === undefined) return false;
   // Only loaded when two starts collide.
   const { socketHolder } = await import('../process/socket_holder.ts');
   let holder = await socketHolder(inode);
   if (!holder) {
     await pause(SOCKET_RELEASE_MS);
-    if (socketInode(name) !== inode) return false;
+    if (startLocks().get(name) !== inode) return false;
     holder = await socketHolder(inode);
   }
   // The open files of another user's process are not visible.
@@ -75,14 +78,28 @@ async function isHeldByOtherUser(name: string): Promise<boolean> {
 }
 
 /**
- * The process that holds the start lock of `stateDir`: a daemon or a cloud server. Undefined if none of this
- * user does, or the system does not say.
+ * The process that holds the start lock of `stateDir`, or of a directory that was removed there: a daemon or
+ * a cloud server. Undefined if none of this user does, or the system does not say.
  */
 export async function startLockHolder(stateDir: string): Promise<ProcessRow | undefined> {
-  const inode = existsSync(stateDir) ? socketInode(startLockName(stateDir)) : undefined;
-  if (inode === undefined) return undefined;
-  const { socketHolder } = await import('../process/socket_holder.ts');
-  return socketHolder(inode);
+  const locks = startLocks();
+  if (locks.size === 0) return undefined;
+  const { hasOpen, socketHolder } = await import('../process/socket_holder.ts');
+  const inode = existsSync(stateDir) ? locks.get(startLockName(stateDir)) : undefined;
+  if (inode !== undefined) return socketHolder(inode);
+  const removed = `${statePaths(realPathOf(stateDir)).store} (deleted)`;
+  for (const other of locks.values()) {
+    const holder = await socketHolder(other);
+    if (holder && (await hasOpen(holder.pid, removed))) return holder;
+  }
+  return undefined;
+}
+
+/** The path of `folder` without links. It may be missing, unlike the folder above it. */
+function realPathOf(folder: string): string {
+  const above = dirname(resolve(folder));
+  if (existsSync(folder)) return realpathSync(folder);
+  return existsSync(above) ? join(realpathSync(above), basename(folder)) : folder;
 }
 
 const RETRY_MS = 5;

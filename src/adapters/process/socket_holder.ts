@@ -80,7 +80,8 @@ function childrenOf(pid: number): number[] {
   }
 }
 
-async function hasOpen(pid: number, target: string, slice: Slice): Promise<boolean> {
+/** Whether `pid` has the file open that the links in /proc call `target`, as far as this user may see. */
+export async function hasOpen(pid: number, target: string, slice = new Slice()): Promise<boolean> {
   let folder: Dir | undefined;
   try {
     folder = opendirSync(`/proc/${pid}/fd`, { bufferSize: LISTED });

@@ -6,7 +6,12 @@ import { createInterface } from 'node:readline';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
 import { statePaths } from '../../settings/state_paths.ts';
-import { nextDaemon, startBackgroundDaemon, stopBackgroundDaemon } from '../kit/background_daemon.ts';
+import {
+  lockingDaemon,
+  nextDaemon,
+  startBackgroundDaemon,
+  stopBackgroundDaemon,
+} from '../kit/background_daemon.ts';
 import { defineCommand, flagOption, integerOption, SERVER_OPTIONS } from '../kit/command.ts';
 import { CommandError, EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
@@ -69,6 +74,13 @@ export const daemonStatusCommand = defineCommand({
   about: 'Exit code 0 if it serves, 5 if it does not.',
   run: async (context) => {
     const { client, settings, stateDir } = await context.local();
+    const lost = runningDaemon(stateDir) ? undefined : await lockingDaemon(stateDir);
+    if (lost)
+      throw new CommandError(
+        `a daemon runs (pid ${lost.pid}), but there is no ${statePaths(stateDir).addressFile}`,
+        'It is starting, or the file was removed. `berth daemon stop` ends it.',
+        EXIT_CODE.noDaemon,
+      );
     const version = await client.version();
     const { pid, startedAt, front, gatewayPort } = version;
     const port = runningDaemon(stateDir)?.port;

@@ -145,8 +145,11 @@ export async function ensureDaemon(context: CommandContext): Promise<void> {
 
 type DaemonIdentity = Pick<AddressRecord, 'pid' | 'startTime'>;
 
-/** The daemon that holds the lock of the state directory; undefined without one. */
-async function lockingDaemon(stateDir: string): Promise<DaemonIdentity | undefined> {
+/**
+ * The daemon that holds the lock of the state directory, or of one that was removed in its place; undefined
+ * without one.
+ */
+export async function lockingDaemon(stateDir: string): Promise<DaemonIdentity | undefined> {
   const holder = await startLockHolder(stateDir);
   return holder && { pid: holder.pid, startTime: holder.startTicks };
 }
@@ -156,7 +159,7 @@ export async function stopBackgroundDaemon(
   context: CommandContext,
   stateDir: string,
 ): Promise<DaemonIdentity | undefined> {
-  // Someone may have deleted daemon.json.
+  // Someone may have deleted daemon.json, or the whole directory.
   const daemon = runningDaemon(stateDir) ?? (await lockingDaemon(stateDir));
   if (!daemon) return undefined;
   // A suspended process acts on no signal before it continues.

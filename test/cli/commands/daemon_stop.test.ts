@@ -1,5 +1,5 @@
 // Which daemon `berth daemon stop` and other commands find: docs/reference.md "State directory".
-import { cpSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { EXIT_CODE } from '../../../src/cli/kit/exit_codes.ts';
 import { statePaths } from '../../../src/settings/state_paths.ts';
@@ -27,4 +27,24 @@ it('a daemon whose file was deleted is stopped all the same', async () => {
   const stopped = await berth(['daemon', 'stop'], { env: envOf(daemon.stateDir) });
   expect(stopped).toMatchObject({ code: 0, stdout: `the daemon has ended (pid ${daemon.pid})\n` });
   expect(await daemon.exited).toEqual({ code: 0, signal: null });
+});
+
+it.each([
+  ['', () => {}],
+  [' and made anew', mkdirSync],
+])('a daemon whose state directory was removed%s is named by status, and stopped', async (_, make) => {
+  const daemon = await daemonOf();
+  const { stateDir, pid } = daemon;
+  const other = await daemonOf();
+  rmSync(stateDir, { recursive: true });
+  make(stateDir, { mode: 0o700 });
+  const env = envOf(stateDir);
+  expect(await berth(['daemon', 'status'], { env })).toMatchObject({
+    code: EXIT_CODE.noDaemon,
+    stderr: expect.stringContaining(`a daemon runs (pid ${pid}), but there is no ${stateDir}/daemon.json`),
+  });
+  const stopped = await berth(['daemon', 'stop'], { env });
+  expect(stopped).toMatchObject({ code: 0, stdout: `the daemon has ended (pid ${pid})\n` });
+  expect((await berth(['daemon', 'stop'], { env })).stdout).toBe('no daemon was running\n');
+  expect((await other.request('GET', '/v1/services')).status).toBe(200);
 });
