@@ -1,5 +1,6 @@
 // berth down
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { importerOf } from '../../project/importers.ts';
@@ -12,7 +13,7 @@ import { describeStop, relativePath } from '../kit/format.ts';
 import { noteFormerStacks } from '../kit/former_stacks.ts';
 import { projectFileHere, projectFilePath, projectPlace } from '../kit/load_project.ts';
 import { createProgress } from '../kit/progress.ts';
-import { isReplacedBy, projectFileOf } from '../kit/project_file.ts';
+import { projectFileOf } from '../kit/project_file.ts';
 import { detailsOf, unlessRemoved } from '../kit/removed_meanwhile.ts';
 import { chosenStack, STACK_OPTIONS, type StackChoice, scopeOf } from '../kit/stack_scope.ts';
 import { untilDone } from '../kit/standard_streams.ts';
@@ -29,6 +30,23 @@ interface Extent {
 }
 
 /**
+ * The stack that is up in this folder: `usual`, that of another tool's file here, if it has services;
+ * otherwise the only one that has. Undefined if none has. Throws a CommandError that names them if several
+ * have.
+ */
+async function stackUpHere(client: Client, usual: string | null): Promise<string | undefined> {
+  const here = realpathSync(process.cwd());
+  const used = (await client.stacks()).filter(({ path, services }) => path === here && services > 0);
+  const names = used.map(({ name }) => name);
+  if (usual !== null && names.includes(usual)) return usual;
+  if (names.length < 2) return names[0];
+  throw new CommandError(
+    `several stacks of this folder are up: ${names.join(', ')}`,
+    `\`berth down --stack ${names[0]}\` ends one of them.`,
+  );
+}
+
+/**
  * The extent for the options. A chosen stack may be that of another folder, with a file of its own. Throws a
  * UsageError when no stack is chosen and none belongs to this folder.
  */
@@ -40,23 +58,25 @@ async function extentOf(client: Client, file: string | undefined, choice: StackC
   }
   const path = file === undefined ? projectFileHere() : projectFilePath(file);
   const place = path === undefined ? undefined : projectPlace(path);
-  const stack = await chosenStack(client, { ...choice, mayBeNew: true, ...(place && { place }) });
+  const usual = await chosenStack(client, { ...choice, mayBeNew: true, ...(place && { place }) });
+  // Without a berth.yaml here, what is up came from a file named with -f, or from one that is gone, as with
+  // another branch.
+  const isOpen = file === undefined && (path === undefined || importerOf(path) !== undefined);
+  const upHere = isOpen ? await stackUpHere(client, path === undefined ? null : usual) : undefined;
+  const stack = upHere ?? usual;
   // Throws what says so.
   if (path === undefined && stack === null) projectFilePath(undefined);
-  // Without a berth.yaml here, the file of what is up may have gone, as with another branch.
-  const isGone = file === undefined && (path === undefined || importerOf(path) !== undefined);
-  const has = (one: string): boolean => one === path || (isGone && !existsSync(one));
+  const has = (one: string): boolean => one === path || upHere !== undefined || (isOpen && !existsSync(one));
   return { stack, about: path ?? `the stack ${stack}`, path: path ?? null, has };
 }
 
-/** The message that nothing of `path` is up. It names a file that `path` replaces and that is still up. */
+/** The message that nothing of `path` is up. It names the other files of its folder that are. */
 function nothingUp({ about, path }: Extent, all: readonly ServiceDetail[]): string {
-  const owners = all.flatMap(({ labels }) => projectFileOf(labels) ?? []);
-  const replaced = owners.find((owner) => path !== null && isReplacedBy(path, owner));
+  const owners = new Set(all.flatMap(({ labels }) => projectFileOf(labels) ?? []));
+  const beside = [...owners].filter((owner) => path !== null && dirname(owner) === dirname(path));
   const nothing = `Nothing of ${about} is up.`;
-  return replaced === undefined
-    ? nothing
-    : `${nothing} \`berth down -f ${relativePath(replaced)}\` ends what is.`;
+  if (beside.length === 0) return nothing;
+  return `${nothing} ${beside.map((one) => `\`berth down -f ${relativePath(one)}\``).join(' or ')} ends what is.`;
 }
 
 /** The result for a service that another command removed first. */

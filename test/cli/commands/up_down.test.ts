@@ -584,6 +584,36 @@ describe('down', () => {
     expect(Object.keys(await pids())).toEqual(['web']);
   });
 
+  it('finds what up -f has brought up in this folder, and names the stacks if there are several', async () => {
+    const { run, pids, file } = await project('');
+    rmSync(file);
+    const at = dirname(file);
+    writeFileSync(join(at, 'one.yaml'), `services:\n${service('web')}`);
+    writeFileSync(join(at, 'two.yaml'), `name: two\nservices:\n${service('api')}`);
+    // Of another tool, and not up.
+    writeFileSync(join(at, 'Procfile'), 'worker: exec sleep 600\n');
+    await run('up -f one.yaml');
+    await run('down');
+    expect(await pids()).toEqual({});
+    await run('up -f two.yaml');
+    expect((await run('down')).stdout).toMatch(/^✓ api is stopped and removed/);
+    rmSync(join(at, 'Procfile'));
+    await run('up -f one.yaml');
+    await run('up -f two.yaml');
+    expect(await run('down')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^berth: several stacks of this folder are up: app, two\n.*--stack app/),
+    });
+    expect(Object.keys(await pids())).toEqual(['web', 'two--api']);
+    expect((await run('down --stack two')).code).toBe(0);
+    writeFileSync(file, 'services: {}\n');
+    expect((await run('down')).stderr).toBe(
+      `Nothing of ${file} is up. \`berth down -f one.yaml\` ends what is.\n`,
+    );
+    rmSync(file);
+    expect((await run('down')).stdout).toMatch(/^✓ web is stopped and removed/);
+  });
+
   it.each([
     ['--stack login', {}],
     ['--stack shop--login', {}],
