@@ -13,6 +13,7 @@ import { type FieldTypes, hasFields } from '../adapters/storage/field_types.ts';
 import { HOST_PROTOCOL_VERSION } from '../protocol/host.ts';
 import type { DaemonProcess, Hello, HelloReply } from '../protocol/host_handshake.ts';
 import type { Pipe } from '../runtime/actor.ts';
+import { stateDirId } from '../settings/state_paths.ts';
 
 export interface DaemonGateConfig {
   folder: string;
@@ -46,6 +47,8 @@ function parseHello(line: string): Hello | null {
   }
 }
 
+const SHARED = 'whose files this state directory shares by hard links: copy it with `cp -a`';
+
 const isDaemonAlive = ({ daemonPid, daemonStart }: DaemonProcess): boolean =>
   mayBeAlive(daemonPid, daemonStart);
 
@@ -59,6 +62,9 @@ export class DaemonGate {
   /** Identifies the socket's file. */
   private inode = 0n;
   private readonly socket: ReturnType<typeof socketPath>;
+  private readonly stateDir: string;
+  /** Of the directory in which this host was started; it may have been renamed since. */
+  private readonly stateId: string;
   private readonly sockets = new Set<Socket>();
   /** The daemon admitted last, or waiting for this host to exit. */
   private owner: Hello | null = null;
@@ -69,6 +75,8 @@ export class DaemonGate {
   constructor(config: DaemonGateConfig) {
     this.config = config;
     this.socket = socketPath(config.folder);
+    this.stateDir = dirname(config.folder);
+    this.stateId = stateDirId(this.stateDir);
   }
 
   /**
@@ -90,7 +98,7 @@ export class DaemonGate {
     const { folder } = this.config;
     const wasMissing = this.isFolderMissing;
     this.isFolderMissing = !existsSync(folder);
-    if (!existsSync(dirname(folder)) || this.currentInode() === this.inode) return;
+    if (!existsSync(this.stateDir) || this.currentInode() === this.inode) return;
     // Not at once, because the whole state directory may be being removed.
     if (this.isFolderMissing && !wasMissing) return;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -160,6 +168,7 @@ export class DaemonGate {
     if (!hello) return { is: 'refused', reason: 'no hello' };
     if (Math.abs(hello.protocol - HOST_PROTOCOL_VERSION) > 1)
       return { is: 'refused', reason: `it speaks protocol ${HOST_PROTOCOL_VERSION}, not ${hello.protocol}` };
+    if (this.isForeign(hello)) return { is: 'refused', reason: `it is that of ${this.stateDir}, ${SHARED}` };
     if (owner && owner.session !== hello.session && isDaemonAlive(owner))
       return { is: 'taken', daemonPid: owner.daemonPid };
     if (!owner && startedBy && !isSameDaemon(startedBy, hello) && isDaemonAlive(startedBy))
@@ -167,6 +176,15 @@ export class DaemonGate {
     if (this.isOutdated(hello) && isIdle()) return { is: 'leaving' };
     const protocol = Math.min(hello.protocol, HOST_PROTOCOL_VERSION);
     return { is: 'welcome', protocol, version, hostPid: process.pid };
+  }
+
+  /**
+   * Whether the daemon is that of another directory, which shares the socket. A directory that replaces the
+   * host's own at its path is not another one.
+   */
+  private isForeign({ stateId }: Hello): boolean {
+    if (stateId === undefined || stateId === this.stateId) return false;
+    return !existsSync(this.stateDir) || stateId !== stateDirId(this.stateDir);
   }
 
   private admit(hello: Hello, socket: Socket): void {

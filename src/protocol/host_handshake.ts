@@ -19,6 +19,11 @@ export interface Hello extends DaemonProcess {
   session: string;
   /** The node at this end of the connection. */
   node: string;
+  /**
+   * The id of the daemon's state directory (`stateDirId`). A host of another directory refuses it: a copy by
+   * hard links shares the socket. Daemons of earlier versions do not send it.
+   */
+  stateId?: string;
   /** Always 1: hosts of earlier versions refuse a daemon that does not send it. */
   services: number;
 }

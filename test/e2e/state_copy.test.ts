@@ -87,6 +87,21 @@ it('a daemon on a copy takes over no process of the original, and ends none', as
   process.kill(leftover, 'SIGKILL');
 });
 
+it('a daemon on a copy by hard links leaves the process host of the original to it, and does not start', async () => {
+  const original = await startDaemon();
+  const { stateDir } = original;
+  const pid = await run(original, 'web', SLEEP);
+  const copy = join(newFolder(), 'copy');
+  execFileSync('cp', ['-al', stateDir, copy]);
+  const refusal = `it is that of ${stateDir}, whose files this state directory shares by hard links`;
+  await expect(startDaemon({ stateDir: copy })).rejects.toThrow(refusal);
+  original.signal('SIGKILL');
+  await original.exited;
+  await expect(startDaemon({ stateDir: copy })).rejects.toThrow(refusal);
+  const next = await startDaemon({ stateDir });
+  expect(await get(next, 'web')).toMatchObject({ status: 'running', pid });
+});
+
 it('a daemon on a copy does not finish what the original has begun: restarts and the start of a group', async () => {
   const original = await startDaemon();
   const [started, goOn] = ['started', 'go-on'].map((name) => join(newFolder(), name)) as [string, string];

@@ -6,7 +6,7 @@ import { HOST_PROTOCOL_VERSION } from '../../protocol/host.ts';
 import type { Hello, HelloReply } from '../../protocol/host_handshake.ts';
 import { type Clock, Failure, type Pipe } from '../../runtime/actor.ts';
 import { systemClock } from '../../runtime/clock.ts';
-import { statePaths } from '../../settings/state_paths.ts';
+import { stateDirId, statePaths } from '../../settings/state_paths.ts';
 import { socketPipe } from '../pipes.ts';
 import { readFirstLine, socketExists, socketPath } from './host_socket.ts';
 import { spawnHost, thisDaemon } from './spawn_host.ts';
@@ -112,8 +112,9 @@ export async function connectHost(options: ConnectHostOptions): Promise<HostConn
   const { stateDir, entry, identity, withinMs, isSpawned } = options;
   // Hosts of earlier versions spread `service:<name>` over this many threads.
   const services = 1;
-  const hello: Hello = { protocol: HOST_PROTOCOL_VERSION, ...thisDaemon(), ...identity, services };
   mkdirSync(statePaths(stateDir).host, { recursive: true, mode: 0o700 });
+  const own = { ...thisDaemon(), ...identity, stateId: stateDirId(stateDir) };
+  const hello: Hello = { protocol: HOST_PROTOCOL_VERSION, ...own, services };
   // Real time and timers, because nothing else keeps the process alive while a daemon starts.
   const began = performance.now();
   let spawnedAt = isSpawned ? began : Number.NEGATIVE_INFINITY;
