@@ -173,6 +173,10 @@ it('what belongs to a row that was left out ends once its bytes are removed', as
   damageRow(stateDir, 'echo precious');
   const first = await startDaemon({ stateDir });
   expect(doctor(first)).toContain(`Then remove ${join(stateDir, 'damaged')};`);
+  const { code, stderr } = outcome(['--state-dir', stateDir, 'rm', 'kept']);
+  expect(code).toBe(1);
+  expect(stderr).toContain('kept: its record is damaged and was left out');
+  expect(stderr).toContain(`Or remove ${join(stateDir, 'damaged')}:`);
   expect([isAlive(pid), existsSync(join(stateDir, 'logs', 'kept'))]).toEqual([true, true]);
   first.signal('SIGKILL');
   await first.exited;

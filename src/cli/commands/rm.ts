@@ -1,11 +1,31 @@
 // berth rm
 
+import { leftOutServices } from '../../adapters/storage/damaged_rows.ts';
 import { countText } from '../../presentation/format.ts';
+import { statePaths } from '../../settings/state_paths.ts';
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand, FORCE_OPTIONS, flagOption } from '../kit/command.ts';
-import { UsageError } from '../kit/exit_codes.ts';
+import { type CommandContext, hasErrorCode } from '../kit/context.ts';
+import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { namedServices } from '../kit/service_selection.ts';
 import { chosenStack, SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
+
+/** The error for a service whose damaged record was left out; undefined if `error` has another reason. */
+async function leftOutError(
+  context: CommandContext,
+  name: string,
+  error: unknown,
+): Promise<CommandError | undefined> {
+  const isElsewhere = (context.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
+  if (isElsewhere || !hasErrorCode(error, 'unknown_service')) return undefined;
+  const { damaged } = statePaths((await context.local()).stateDir);
+  if (!leftOutServices(damaged).has(name)) return undefined;
+  return new CommandError(
+    'its record is damaged and was left out',
+    'Register it again, which takes over its process and logs, then remove it. Or remove ' +
+      `${damaged}: the next start of the daemon ends and deletes what is not registered.`,
+  );
+}
 
 export const rmCommand = defineCommand({
   about:
@@ -21,11 +41,15 @@ export const rmCommand = defineCommand({
   },
   examples: [['berth rm --stack shop--login', 'when its worktree is no longer needed']],
   run: async (context, names, { force, ...choice }) => {
+    if (choice.all && (choice.stack || choice.project))
+      throw new UsageError('-A covers all stacks: it does not go with --stack or --project');
     const client = await context.clientFor(force);
     if (names.length > 0) {
       const selected = namedServices(await stackScope(client, choice), names);
       return runBatch(context, selected, 'removing', async (name) => ({
-        record: await client.remove(name),
+        record: await client.remove(name).catch(async (error: unknown) => {
+          throw (await leftOutError(context, name, error)) ?? error;
+        }),
         text: 'is removed',
       }));
     }

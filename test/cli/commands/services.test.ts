@@ -126,6 +126,10 @@ describe('services on the command line', () => {
       stdout: expect.stringMatching(/^✓ web is stopped \(SIGTERM, .*\)\n$/),
     });
     expect((await run('stop web')).stdout).toBe('· web is stopped already\n');
+    expect(await run('rm -A --stack shop web')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('-A covers all stacks: it does not go with --stack or --project'),
+    });
     expect(await run('rm web')).toMatchObject({ code: 0, stdout: '✓ web is removed\n' });
     expect((await daemon.request('GET', '/v1/services/web')).status).toBe(404);
   });
