@@ -11,19 +11,23 @@ export interface TokenWarning {
   fix: string;
 }
 
-/** Whether others may read the file at `path`, and it holds one of `tokens`. */
-function isExposed(path: string, tokens: readonly string[]): boolean {
+/** A key of a token with a value that is not empty, in TOML. */
+const TOKEN_LINE = /^[^#\n]*\b(?:remote_)?token["']?\s*=\s*["']+[^"'\s]/m;
+
+/**
+ * Whether others may read the file at `path`, and it holds a token. Variables of the environment may override
+ * it here, but not for a daemon that was started elsewhere.
+ */
+function isExposed(path: string): boolean {
   try {
-    if ((statSync(path).mode & 0o077) === 0) return false;
-    const text = readTextFile(path);
-    return tokens.some((token) => text.includes(token));
+    return (statSync(path).mode & 0o077) !== 0 && TOKEN_LINE.test(readTextFile(path));
   } catch {
     // No such file: the tokens are in the environment.
     return false;
   }
 }
 
-/** One entry per weakness of the tokens in `settings`, which come at least partly from `configPath`. */
+/** One entry per weakness of the tokens in `settings`, and in the file at `configPath`. */
 export function tokenWarnings({ auth, cloud }: Settings, configPath: string): TokenWarning[] {
   const tokens = Object.entries({
     'auth.token': auth.token,
@@ -36,8 +40,7 @@ export function tokenWarnings({ auth, cloud }: Settings, configPath: string): To
       about: `${key} has fewer than ${MIN_TOKEN_LENGTH} characters: others can find it by trying`,
       fix: 'Set a random one: openssl rand -hex 24',
     }));
-  const values = tokens.map(([, token]) => token);
-  if (values.length === 0 || !isExposed(configPath, values)) return short;
+  if (!isExposed(configPath)) return short;
   return [
     ...short,
     { about: `others can read ${configPath}, which holds a token`, fix: `chmod 600 ${configPath}` },

@@ -591,8 +591,16 @@ describe('doctor', () => {
     daemon.signal('SIGHUP');
     await eventually(() => daemon.stderr().includes(`berth: ${exposed}. chmod 600`));
     expect(daemon.stderr()).toContain(`berth: ${short}. Set a random one: `);
+    // Another shell may have another token, and the daemon still has that of the file.
+    expect(await findings(daemon, { BERTH_AUTH_TOKEN: TOKEN })).toContain(`warning: ${exposed}`);
     chmodSync(daemon.configFile, 0o600);
     expect((await findings(daemon, {})).slice(1)).toEqual([`warning: ${short}`]);
+    // A file without a token, in which the text of another one stands by chance.
+    writeFileSync(daemon.configFile, '# token = "on"\nport = 0\n[gateway]\nport = 0\n[auth]\ntoken = ""\n');
+    chmodSync(daemon.configFile, 0o644);
+    const chance = await findings(daemon, { BERTH_AUTH_TOKEN: 'gateway' });
+    expect(chance).toContain(`warning: ${short}`);
+    expect(chance).not.toContain(`warning: ${exposed}`);
   });
 });
 
