@@ -21,6 +21,8 @@ export class Restarts {
   private last: Restart | null = null;
   /** The monotonic time of a client's last stop or sleep; null: a client has started it since. */
   private stoppedAt: number | null = null;
+  /** Resolves when a later daemon will know of a client's last stop or sleep. */
+  kept: Promise<void> = Promise.resolve();
   /** Autostart waits for the end of a stop. */
   private isAutostartWaiting = false;
   private readonly clock: Clock;
@@ -43,13 +45,13 @@ export class Restarts {
 
   /**
    * For a stop or a sleep, which overrides a restart under way: unless its group asks, also the start or
-   * restart of the group. Resolves when a later daemon will know.
+   * restart of the group.
    */
-  async cancel(by: 'client' | 'group' | 'shutdown'): Promise<void> {
+  cancel(by: 'client' | 'group' | 'shutdown'): void {
     this.current = null;
     this.last = null;
     if (by !== 'group') this.stoppedAt = this.clock.monotonic();
-    if (by === 'client') await this.override.stopped();
+    if (by === 'client') this.kept = this.override.stopped();
   }
 
   /** Before a start. Fails start_failed if a client's stop has overridden it since `askedAt`. */

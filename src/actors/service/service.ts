@@ -11,7 +11,6 @@ import type {
   RunEnd,
   ServiceExplanation,
   ServiceProtocol,
-  ServiceStatus,
   SignalReply,
   SleepReply,
   StartReply,
@@ -45,9 +44,6 @@ import {
 } from './service_parts.ts';
 import { liveRun } from './state.ts';
 import { TaskStarts } from './task_starts.ts';
-
-/** The statuses of a service that a start leaves alone or joins. */
-const UP: readonly ServiceStatus[] = ['starting', 'running'];
 
 /** The requests of a service beyond the table of phases. */
 class SupervisedService implements SupervisedParts {
@@ -123,8 +119,9 @@ class SupervisedService implements SupervisedParts {
     const { graceMs, last = false, forRestart = false } = message;
     this.life.registered();
     if (last) this.machine.close('the daemon is shutting down');
-    const noted = this.restarts.cancel(forRestart ? 'group' : last ? 'shutdown' : 'client');
-    const [answer] = await Promise.all([this.stopProcess(graceMs, last), noted]);
+    this.restarts.cancel(forRestart ? 'group' : last ? 'shutdown' : 'client');
+    const answer = await this.stopProcess(graceMs, last);
+    await this.restarts.kept;
     return answer;
   }
 
@@ -151,7 +148,8 @@ class SupervisedService implements SupervisedParts {
   start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
     const { wake = false, autostart = false, awake = false, force = false, slot, askedAt } = message;
     const { spec } = this.life.registered();
-    if (!UP.includes(this.life.view().status)) this.effects.refuseUncreated(spec);
+    const isUp = ['starting', 'running'].includes(this.life.view().status);
+    if (!isUp) this.effects.refuseUncreated(spec);
     this.restarts.allowStart(askedAt);
     if (slot !== undefined) return this.tasks.atSlot(message, slot);
     if (wake && this.session.isFallingAsleep) return this.session.settled().then(() => this.start(message));
@@ -185,12 +183,9 @@ class SupervisedService implements SupervisedParts {
     const { spec } = this.life.registered();
     // Whether it has a process that must end is not known.
     if (this.life.snapshot().state.phase === 'lost') throw this.life.busy();
-    let noted = Promise.resolve();
-    const onAccepted = (): void => {
-      noted = this.restarts.cancel('client');
-    };
+    const onAccepted = (): void => this.restarts.cancel('client');
     const reply = await (spec.agent ? this.session.sleep(force, onAccepted) : this.door.sleep(onAccepted));
-    await noted;
+    await this.restarts.kept;
     return reply;
   }
 
@@ -224,7 +219,7 @@ class SupervisedService implements SupervisedParts {
   /** Stops the service and deletes its logs. The actor ends soon, unless the service is registered again. */
   async retire(graceMs: number | null): Promise<null> {
     const reopen = this.machine.close('it is being removed');
-    void this.restarts.cancel('client');
+    this.restarts.cancel('client');
     this.files.release();
     try {
       await this.door.forget();
