@@ -90,7 +90,11 @@ export interface ClusterProtocol {
   requestToken(message: { account: ServiceAccountName; lifetimeS: number }): string;
   currentVersion(message: NumberedCall & { collection: Collection }): string;
   getWorkload(message: { workload: WorkloadReference }): CurrentWorkload | null;
-  patchWorkload(message: { workload: WorkloadReference; steps: readonly PatchStep[] }): ObservedWorkload;
+  patchWorkload(message: {
+    workload: WorkloadReference;
+    steps: readonly PatchStep[];
+    isDryRun: boolean;
+  }): ObservedWorkload;
   autoscalers(message: { workload: WorkloadReference }): Autoscaler[];
   /** Replies with the first part of a listing. */
   list(message: NumberedCall & { collection: Collection }): ListPart;

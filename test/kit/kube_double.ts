@@ -720,6 +720,7 @@ class Server implements Double {
       ];
     }
     this.onAdmission?.(merged);
+    if (seen.query.get('dryRun') === 'All') return [200, merged];
     const stored = this.store(kind, merged, 'MODIFIED');
     this.onPatched?.(kind, stored);
     return [200, stored];

@@ -531,8 +531,8 @@ export const MUTANTS: readonly Mutant[] = [
       'waits-in-lanes',
       'a bulk wake that waits for its dependencies keeps others from being changed',
       'src/actors/cloud/bulk_changes.ts',
-      ': this.owner.wake(id, change, inTurn);',
-      ': inTurn(() => this.owner.wake(id, change, (work) => work()));',
+      ': (id, inTurn) => this.owner.wake(id, change, inTurn);',
+      ': (id, inTurn) => inTurn(() => this.owner.wake(id, change, (work) => work()));',
       ['test/actors/cloud/wake_order.test.ts'],
     ],
     [

@@ -14,6 +14,8 @@ export interface BulkChangesOwner {
   sleep(id: string, holdMs: number | null, operation: string | undefined): Promise<number>;
   /** `inTurn` makes each change in the cluster; waits for dependencies are outside of it. */
   wake(id: string, change: Pick<BulkChange, 'operation' | 'subject'>, inTurn: InTurn): Promise<number>;
+  /** The change of one workload after the other as a dry run, see `ScaleChanges.rehearsal`. */
+  rehearsal(change: BulkChange): (id: string) => Promise<number>;
   /** These changes have failed. Resolves when that is in the audit log. */
   onFailed(change: BulkChange, results: readonly BulkResult[]): Promise<void>;
 }
@@ -28,6 +30,9 @@ const byPlace = (one: StoredWorkload, other: StoredWorkload): number =>
 
 /** A workload of a bulk change, with its place among the results. */
 type Numbered = readonly [index: number, row: StoredWorkload];
+
+/** Makes the change of a workload, and resolves with the replica count after it. */
+type ChangeOne = (id: string, inTurn: InTurn) => Promise<number>;
 
 const isDependent = ({ seen }: StoredWorkload): boolean => Boolean(seen.sleep?.after);
 
@@ -49,9 +54,10 @@ export class BulkChanges {
   }
 
   /**
-   * Changes each workload independently, and resolves with one result per workload in the order of the list.
-   * Fails invalid_spec when too many are selected, before anything is changed; standing_by when this Berth
-   * could not change all of them because its lease was not certain; daemon_busy when the server shuts down.
+   * Changes each workload independently, or checks in a dry run whether it could. Resolves with one result
+   * per workload in the order of the list. Fails invalid_spec when too many are selected, before anything is
+   * changed; standing_by when this Berth could not change all of them because its lease was not certain;
+   * daemon_busy when the server shuts down.
    */
   async run(change: BulkChange): Promise<BulkResult[]> {
     const isSelected = selectorOfWorkloads(change);
@@ -96,10 +102,11 @@ export class BulkChanges {
    */
   private async changeAll(rows: readonly StoredWorkload[], change: BulkChange): Promise<BulkResult[]> {
     const results: BulkResult[] = [];
+    const changeOne = this.changeOf(change);
     const changeRest = async (rest: Iterator<Numbered>): Promise<void> => {
       for (let next = rest.next(); !next.done; next = rest.next()) {
         const [index, row] = next.value;
-        results[index] = await this.changeOne(row, change);
+        results[index] = await this.resultOf(row, change, changeOne);
       }
     };
     const numbered = [...rows.entries()];
@@ -118,8 +125,22 @@ export class BulkChanges {
     return results;
   }
 
-  private async changeOne({ id, clusterId, seen }: StoredWorkload, change: BulkChange): Promise<BulkResult> {
+  private changeOf(change: BulkChange): ChangeOne {
     const { to, holdMs, isDryRun, operation } = change;
+    if (isDryRun) {
+      const rehearse = this.owner.rehearsal(change);
+      return (id, inTurn) => inTurn(() => rehearse(id));
+    }
+    return to === 'asleep'
+      ? (id, inTurn) => inTurn(() => this.owner.sleep(id, holdMs, operation))
+      : (id, inTurn) => this.owner.wake(id, change, inTurn);
+  }
+
+  private async resultOf(
+    { id, clusterId, seen }: StoredWorkload,
+    { to, isDryRun, operation }: BulkChange,
+    changeOne: ChangeOne,
+  ): Promise<BulkResult> {
     const { kind, namespace, name, replicas } = seen;
     const subject = { id, clusterId, kind, namespace, name };
     const isThere = (count: number): boolean => (count === 0) === (to === 'asleep');
@@ -127,16 +148,12 @@ export class BulkChanges {
     if (isThere(replicas) && (isSleptBy(seen, operation) || isWokenBy(seen, operation)))
       return { ...subject, outcome: 'changed', replicas, code: null, message: null };
     if (isThere(replicas)) return { ...subject, outcome: 'unchanged', replicas, code: null, message: null };
-    if (isDryRun) return { ...subject, outcome: 'would_change', replicas, code: null, message: null };
-    const inTurn: InTurn = (work) => this.inLane(clusterId, work);
-    const changed =
-      to === 'asleep'
-        ? inTurn(() => this.owner.sleep(id, holdMs, operation))
-        : this.owner.wake(id, change, inTurn);
+    const changed = changeOne(id, (work) => this.inLane(clusterId, work));
     const done = changed.then((count): BulkResult => {
-      const outcome = isThere(count) ? 'changed' : 'failed';
+      const outcome = isThere(count) ? (isDryRun ? 'would_change' : 'changed') : 'failed';
       const message = isThere(count) ? null : 'something else has changed its replicas at the same time';
-      return { ...subject, outcome, replicas: count, code: message && 'workload_conflict', message };
+      const after = isDryRun ? replicas : count;
+      return { ...subject, outcome, replicas: after, code: message && 'workload_conflict', message };
     });
     return tolerateFailure(
       done,

@@ -71,8 +71,8 @@ class ClusterClient implements KubeCluster {
     return this.ask('getWorkload', { workload });
   }
 
-  patchWorkload(workload: WorkloadReference, steps: readonly PatchStep[]) {
-    return this.ask('patchWorkload', { workload, steps });
+  patchWorkload(workload: WorkloadReference, steps: readonly PatchStep[], isDryRun = false) {
+    return this.ask('patchWorkload', { workload, steps, isDryRun });
   }
 
   autoscalers(workload: WorkloadReference) {

@@ -1,7 +1,12 @@
 // The sleeps and wakes of workloads: one at a time per workload, with simultaneous wakes combined.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
-import type { ObservedWorkload, StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import type {
+  BulkChange,
+  ObservedWorkload,
+  StoredWorkload,
+  WorkloadsProtocol,
+} from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { SleepCause } from '../../protocol/receipts.ts';
 import type { Clock, MessageOf } from '../../runtime/actor.ts';
@@ -12,7 +17,7 @@ import { AlteredRequest, type DaemonPod, endCutOff, putToSleep, wakeUp } from '.
 import { type InTurn, type WakeOrderOwner, WakeOrders, type WakeRequestOf } from './wake_order.ts';
 import type { WakeQuota } from './wake_quota.ts';
 import type { WorkloadEvents } from './workload_events.ts';
-import { targetName } from './workload_patch.ts';
+import { dryRunOf, type ScalableCluster, targetName } from './workload_patch.ts';
 import type { WorkloadPolicies } from './workload_policies.ts';
 import { withFailedSleep } from './workload_record.ts';
 
@@ -100,6 +105,23 @@ export class ScaleChanges {
     return underWay && underWay.subject === subject ? underWay.woken : this.startWake(id, request);
   }
 
+  /**
+   * Checks one after the other whether `change` could be made of workloads, and changes nothing: the result
+   * takes an id, and resolves with the replica count that the workload would have. Fails as the change would.
+   * The wakes checked count against the quota together.
+   */
+  rehearsal({ to, holdMs, subject }: BulkChange): (id: string) => Promise<number> {
+    const quota = this.owner.quota.copy();
+    return async (id) => {
+      const before = this.owner.get(id);
+      const wake = { by: 'request', operation: undefined, policy: undefined, subject } as const;
+      const seen = await (to === 'asleep'
+        ? this.patchToSleep(before, { id, by: 'request', holdMs }, dryRunOf)
+        : this.patchAwake(before, wake, quota, dryRunOf));
+      return seen.replicas;
+    };
+  }
+
   /** See WorkloadsProtocol. */
   async outcome(id: string, operation: string): Promise<{ replicas: number | null }> {
     const { clusterId, seen: target } = this.owner.get(id);
@@ -111,6 +133,7 @@ export class ScaleChanges {
   private patchToSleep(
     { id, clusterId, seen: target }: StoredWorkload,
     { by, holdMs, operation, policy }: MessageOf<WorkloadsProtocol, 'sleep'>,
+    through: (cluster: KubeCluster) => ScalableCluster = (cluster) => cluster,
   ): Promise<ObservedWorkload> {
     const { clock, ownPod, self } = this.owner;
     const at = clock.now();
@@ -118,7 +141,7 @@ export class ScaleChanges {
       by === 'request' || (by === 'idle' ? this.owner.isIdle(id, fresh) : this.wantsAsleep(id, fresh));
     const holdUntil = holdMs === null ? null : at + holdMs;
     const request = { by, at, holdUntil, from: self, ownPod, operation, policy, isStillWanted };
-    return this.owner.call(clusterId, (cluster) => putToSleep(cluster, target, request));
+    return this.owner.call(clusterId, (cluster) => putToSleep(through(cluster), target, request));
   }
 
   /** Whether its schedule wants it asleep, given the state just read. */
@@ -182,26 +205,32 @@ export class ScaleChanges {
   }
 
   private wakeAlone(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
-    const change = () => this.mutex.runExclusive(id, () => this.patchAwake(this.owner.get(id), request));
+    const change = () => this.mutex.runExclusive(id, () => this.wakeNow(this.owner.get(id), request));
     return request.inTurn ? request.inTurn(change) : change();
   }
 
-  private async patchAwake(
-    before: StoredWorkload,
-    { by, operation, policy, subject }: WakeRequestOf,
+  private patchAwake(
+    { seen: target, clusterId, desiredReplicas: desired, maxReplicas }: StoredWorkload,
+    { by, operation, policy, subject }: Omit<WakeRequestOf, 'inTurn'>,
+    quota: WakeQuota,
+    through: (cluster: KubeCluster) => ScalableCluster = (cluster) => cluster,
   ): Promise<ObservedWorkload> {
     const { owner } = this;
-    const { id, seen: target, clusterId, desiredReplicas: desired, maxReplicas } = before;
     const at = owner.clock.now();
     const request = { by, at, from: owner.self, desired, maxReplicas, operation, policy };
+    const patch = () => owner.call(clusterId, (cluster) => wakeUp(through(cluster), target, request));
+    return target.replicas === 0 ? quota.count(subject, patch) : patch();
+  }
+
+  private async wakeNow(before: StoredWorkload, request: WakeRequestOf): Promise<ObservedWorkload> {
+    const { owner } = this;
     try {
-      const patch = () => owner.call(clusterId, (cluster) => wakeUp(cluster, target, request));
-      const seen = await (target.replicas === 0 ? owner.quota.count(subject, patch) : patch());
-      owner.events.onWoken(id);
+      const seen = await this.patchAwake(before, request, owner.quota);
+      owner.events.onWoken(before.id);
       await owner.applyChange(before, seen);
       return seen;
     } catch (error) {
-      if (by === 'connection')
+      if (request.by === 'connection')
         owner.events.onFailed(before, 'a connection through a tether does not wake it', kubeFailure(error));
       throw error;
     }

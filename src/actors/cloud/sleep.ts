@@ -3,7 +3,6 @@
 // count in it. So nothing has to be remembered, and every step may be repeated.
 
 import { CUT_OFF_ANNOTATION, RECEIPT_ANNOTATION, WAKE_ANNOTATION } from '../../adapters/kube/annotations.ts';
-import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { CurrentWorkload, PatchStep, WorkloadReference } from '../../protocol/cluster_calls.ts';
@@ -16,6 +15,7 @@ import {
   annotationSteps,
   pointerOf,
   retryOnConflict,
+  type ScalableCluster,
   sameCount,
   scaleSteps,
   targetName,
@@ -104,7 +104,7 @@ const textOrNull = (value: unknown): string | null => (typeof value === 'string'
  * what it had, unless something else has scaled it since.
  */
 async function putBack(
-  cluster: KubeCluster,
+  cluster: ScalableCluster,
   target: WorkloadReference,
   altered: ObservedWorkload,
   { replicas, annotations }: Restored,
@@ -143,7 +143,7 @@ async function putBack(
  * afterwards. Fails sleep_refused, unknown_workload, workload_conflict, or with an error of the cluster.
  */
 export async function putToSleep(
-  cluster: KubeCluster,
+  cluster: ScalableCluster,
   target: WorkloadReference,
   { by, at, holdUntil, from, ownPod, operation, policy, isStillWanted }: SleepRequest,
 ): Promise<ObservedWorkload> {
@@ -187,7 +187,7 @@ export async function putToSleep(
  * `putToSleep`.
  */
 export function endCutOff(
-  cluster: KubeCluster,
+  cluster: ScalableCluster,
   target: WorkloadReference,
   operation: string,
 ): Promise<ObservedWorkload> {
@@ -223,7 +223,7 @@ export interface WakeRequest {
 
 /** Throws wake_refused for an implausibly high count. docs/reference.md "Wake". */
 async function checkCount(
-  cluster: KubeCluster,
+  cluster: ScalableCluster,
   target: WorkloadReference,
   replicas: number,
   maxReplicas: number,
@@ -248,7 +248,7 @@ async function checkCount(
  * wake_refused, unknown_workload, workload_conflict, or with an error of the cluster.
  */
 export async function wakeUp(
-  cluster: KubeCluster,
+  cluster: ScalableCluster,
   target: WorkloadReference,
   { by, at, from, desired, maxReplicas, operation, policy }: WakeRequest,
 ): Promise<ObservedWorkload> {

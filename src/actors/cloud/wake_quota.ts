@@ -33,6 +33,13 @@ export class WakeQuota {
     }
   }
 
+  /** A quota with the same wakes so far. Counts in one do not change the other. */
+  copy(): WakeQuota {
+    const copy = new WakeQuota(this.clock, this.perHour);
+    for (const [subject, times] of this.wakes) copy.wakes.set(subject, [...times]);
+    return copy;
+  }
+
   private take(subject: string, now: number): void {
     this.forget(now - HOUR_MS);
     const times = this.wakes.get(subject) ?? [];

@@ -13,7 +13,17 @@ import { CLOUD } from '../../settings/cloud_limits.ts';
 export const targetName = ({ kind, namespace, name }: WorkloadReference): string =>
   `${kind} ${namespace}/${name}`;
 
-async function readFresh(cluster: KubeCluster, target: WorkloadReference): Promise<CurrentWorkload> {
+/** The calls that a change of a workload makes. */
+export type ScalableCluster = Pick<KubeCluster, 'getWorkload' | 'patchWorkload' | 'autoscalers'>;
+
+/** The same cluster for a dry run: it checks each patch, also with its webhooks, and stores nothing. */
+export const dryRunOf = (cluster: KubeCluster): ScalableCluster => ({
+  getWorkload: (target) => cluster.getWorkload(target),
+  patchWorkload: (target, steps) => cluster.patchWorkload(target, steps, true),
+  autoscalers: (target) => cluster.autoscalers(target),
+});
+
+async function readFresh(cluster: ScalableCluster, target: WorkloadReference): Promise<CurrentWorkload> {
   const fresh = await cluster.getWorkload(target);
   if (!fresh) throw fail('unknown_workload', `${targetName(target)} is no longer in the cluster`);
   return fresh;
@@ -96,7 +106,7 @@ type Decide = (fresh: CurrentWorkload, isLost: boolean) => PatchStep[] | null | 
  * error of the last attempt.
  */
 export async function retryOnConflict(
-  cluster: KubeCluster,
+  cluster: ScalableCluster,
   target: WorkloadReference,
   decide: Decide,
 ): Promise<ObservedWorkload> {

@@ -150,7 +150,8 @@ export const clusterActor = actor<ClusterProtocol, ClusterConfig>('cluster', (co
     currentVersion: ({ call, collection }) =>
       cluster.cancellable(call, (api, signal) => api.currentVersion(resourceOf(collection), signal)),
     getWorkload: ({ workload }) => cluster.call((api) => api.getWorkload(workload)),
-    patchWorkload: ({ workload, steps }) => cluster.call((api) => api.patchWorkload(workload, steps)),
+    patchWorkload: ({ workload, steps, isDryRun }) =>
+      cluster.call((api) => api.patchWorkload(workload, steps, isDryRun)),
     autoscalers: ({ workload }) => cluster.call((api) => api.autoscalers(workload)),
     list: ({ call, collection }) => cluster.list(call, collection),
     moreRows: ({ call }) => cluster.moreRows(call),

@@ -93,8 +93,13 @@ export interface KubeCluster {
   getWorkload(workload: WorkloadReference): Promise<CurrentWorkload | null>;
   /**
    * Applies all steps, or none, and returns the result. A `test` that does not hold is a KubeError with 422.
+   * `isDryRun`: the cluster checks the patch as it would apply it, and stores nothing; default false.
    */
-  patchWorkload(workload: WorkloadReference, steps: readonly PatchStep[]): Promise<ObservedWorkload>;
+  patchWorkload(
+    workload: WorkloadReference,
+    steps: readonly PatchStep[],
+    isDryRun?: boolean,
+  ): Promise<ObservedWorkload>;
   /** The HorizontalPodAutoscalers that scale it. */
   autoscalers(workload: WorkloadReference): Promise<Autoscaler[]>;
   close(): Promise<void>;
@@ -275,9 +280,9 @@ export function createKubeCluster(http: KubeHttp, pageSize: number = CLOUD.pageS
       const object = parseJson(body);
       return { seen: requireSeen(target, object), ...patchBaseOf(object) };
     },
-    async patchWorkload(target, steps) {
+    async patchWorkload(target, steps, isDryRun = false) {
       const what = actionOn('patch', target);
-      const query = { fieldManager: FIELD_MANAGER };
+      const query = { fieldManager: FIELD_MANAGER, ...(isDryRun && { dryRun: 'All' }) };
       return requireSeen(
         target,
         parseJson(

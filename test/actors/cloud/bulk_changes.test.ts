@@ -61,31 +61,6 @@ it('500 workloads are put to sleep and woken in one request, and other calls to 
   ]);
 }, 120_000);
 
-it('each workload of a bulk change has its own result, and a dry run changes nothing', async () => {
-  const double = await doubleWith('one', 'two');
-  double.put('Deployment', workload('kube-system', 'dns', 2));
-  const here = await cloud();
-  const clusterId = await here.add(double.kubeconfig);
-  await here.workloads.ask('sleep', { id: here.find('web/two').id, by: 'request', holdMs: null });
-  const outcomes = async (isDryRun: boolean): Promise<unknown> =>
-    (await here.workloads.ask('changeMany', { ...change, to: 'asleep', clusterId, isDryRun })).map(
-      ({ name, outcome, code }) => [name, outcome, code],
-    );
-  const patches = () => double.requests.filter(({ method }) => method === 'PATCH').length;
-  const before = patches();
-  expect(await outcomes(true)).toEqual([
-    ['dns', 'would_change', null],
-    ['one', 'would_change', null],
-    ['two', 'unchanged', null],
-  ]);
-  expect(patches()).toBe(before);
-  expect(await outcomes(false)).toEqual([
-    ['dns', 'failed', 'sleep_refused'],
-    ['one', 'changed', null],
-    ['two', 'unchanged', null],
-  ]);
-});
-
 it('a bulk change during which the lease was uncertain fails as a whole, and goes on when it is repeated', async () => {
   const double = await doubleWith(...names(12));
   const patches = () => double.requests.filter(({ method }) => method === 'PATCH').length;
@@ -292,6 +267,7 @@ it('selects without a copy of any workload, since a request looks at all of them
     rows: () => rows,
     sleep: async () => 0,
     wake: async () => 1,
+    rehearsal: () => async () => 0,
     onFailed: async () => undefined,
   };
   const select = (namespace: string) =>
