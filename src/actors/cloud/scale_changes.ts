@@ -53,9 +53,6 @@ export class ScaleChanges {
     string,
     { subject: string | undefined; woken: Promise<ObservedWorkload> }
   >();
-
-  /** Wakes waiting for their dependencies, by workload. A requested sleep overtakes them. */
-  private readonly preparing = new Map<string, Set<{ isOvertaken: boolean }>>();
   readonly orders: WakeOrders;
 
   constructor(owner: ScaleChangesOwner) {
@@ -71,7 +68,7 @@ export class ScaleChanges {
     const { id, by } = message;
     // A wake requested from now on belongs after this sleep.
     this.waking.delete(id);
-    for (const wake of this.preparing.get(id) ?? []) wake.isOvertaken = true;
+    this.orders.overtake(id);
     return this.mutex.runExclusive(id, async () => {
       const { owner } = this;
       const before = owner.get(id);
@@ -185,23 +182,13 @@ export class ScaleChanges {
     return woken;
   }
 
-  /**
-   * Wakes its dependencies, then the workload. Throws workload_conflict when it is put to sleep meanwhile.
-   */
+  /** Wakes its dependencies, then the workload. Fails as `WakeOrders.wakeAfter`. */
   private async wakeInOrder(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
     const row = this.owner.get(id);
-    if (row.seen.replicas > 0 || !row.seen.sleep?.after) return this.wakeAlone(id, request);
-    const wake = { isOvertaken: false };
-    const all = this.preparing.get(id) ?? new Set();
-    this.preparing.set(id, all.add(wake));
-    try {
-      await this.orders.prepare(row, request);
-    } finally {
-      all.delete(wake);
-      if (all.size === 0) this.preparing.delete(id);
-    }
-    if (!wake.isOvertaken) return this.wakeAlone(id, request);
-    throw fail('workload_conflict', `${targetName(row.seen)} was put to sleep while it was being woken`);
+    const wake = () => this.wakeAlone(id, request);
+    return row.seen.replicas > 0 || !row.seen.sleep?.after
+      ? wake()
+      : this.orders.wakeAfter(row, request, wake);
   }
 
   private wakeAlone(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {

@@ -6,7 +6,7 @@ import type { WakeOrder } from '../../protocol/policies.ts';
 import type { WakeCause } from '../../protocol/receipts.ts';
 import { WORKLOAD_KINDS } from '../../protocol/workload_kinds.ts';
 import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
-import { withTimeout } from '../../runtime/deferred.ts';
+import { deferred, withTimeout } from '../../runtime/deferred.ts';
 import { WAKE_ORDER } from '../../settings/cloud_limits.ts';
 import type { WorkloadEvents } from './workload_events.ts';
 import { targetName } from './workload_patch.ts';
@@ -94,6 +94,8 @@ export class WakeOrders {
   private readonly dependents = new Map<string, Set<string>>();
   /** Waits for dependencies, shared by simultaneous requests of the same subject. */
   private readonly waiting = new Map<string, Promise<void>>();
+  /** Tells the wakes of a workload that wait for its dependencies that a sleep of it was requested. */
+  private readonly overtaken = new Map<string, Set<() => void>>();
   /** Dependencies that were waited for in vain, and until when not to wait again (monotonic milliseconds). */
   private readonly unready = new Map<string, number>();
 
@@ -128,14 +130,39 @@ export class WakeOrders {
   }
 
   /**
-   * Wakes the dependencies of a sleeping workload, and waits a limited time until they are ready. One that
-   * does not become ready does not block the wake. The report is an event of the dependency alone: whoever
-   * may see the workload may not see what it is woken after.
+   * Wakes the dependencies of a sleeping workload, waits a limited time until they are ready, and then calls
+   * `wake`. One that does not become ready does not block the wake. The report is an event of the dependency
+   * alone: whoever may see the workload may not see what it is woken after. Fails workload_conflict at once
+   * when a sleep of the workload is requested meanwhile, and as `wake` does.
    */
-  async prepare(row: Row, request: WakeRequestOf): Promise<void> {
-    const { clock } = this.owner;
+  wakeAfter<R>(row: Row, request: WakeRequestOf, wake: () => Promise<R>): Promise<R> {
     const waitMs = request.by === 'connection' ? WAKE_ORDER.connectionWaitMs : WAKE_ORDER.waitMs;
-    await this.prepareUntil(row, request, clock.monotonic() + waitMs, new Set([row.id]));
+    const end = this.owner.clock.monotonic() + waitMs;
+    return this.unlessOvertaken(row, this.prepareUntil(row, request, end, new Set([row.id])), wake);
+  }
+
+  /** A sleep of the workload is requested, and precedes its wakes that wait for its dependencies. */
+  overtake(id: string): void {
+    for (const tell of this.overtaken.get(id) ?? []) tell();
+  }
+
+  private async unlessOvertaken<R>(row: Row, wait: Promise<void>, wake: () => Promise<R>): Promise<R> {
+    const { promise, resolve } = deferred<void>();
+    let isOvertaken = false;
+    const tell = (): void => {
+      isOvertaken = true;
+      resolve();
+    };
+    const all = this.overtaken.get(row.id) ?? new Set();
+    this.overtaken.set(row.id, all.add(tell));
+    try {
+      await Promise.race([wait, promise]);
+    } finally {
+      all.delete(tell);
+      if (all.size === 0) this.overtaken.delete(row.id);
+    }
+    if (!isOvertaken) return wake();
+    throw fail('workload_conflict', `${targetName(row.seen)} was put to sleep while it was being woken`);
   }
 
   private async prepareUntil(
@@ -172,8 +199,8 @@ export class WakeOrders {
     const leftMs = isWaitedFor ? Math.round(Math.max(0, end - clock.monotonic())) : 0;
     const work = async (): Promise<true> => {
       if (row.seen.replicas === 0) {
-        await this.prepareUntil(row, request, end, above);
-        await this.wakeOne(row.id, request);
+        const prepared = this.prepareUntil(row, request, end, above);
+        await this.unlessOvertaken(row, prepared, () => this.wakeOne(row.id, request));
       }
       if (isWaitedFor) await this.untilReady(row.id, end);
       return true;

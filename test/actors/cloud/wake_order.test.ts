@@ -227,15 +227,31 @@ describe('a wake', () => {
     await here.until('web/app', ({ after }) => after.faults.length === 1);
   });
 
-  it('that waits is cancelled by a sleep', async () => {
-    const { here, clock, double } = await asleep({ app: 'db', db: null }, ['db']);
-    const outcome = wake(here, 'app').catch((error: unknown) => error);
-    await advanceUntil(clock, 1_000, () => (woken(double).includes('db') ? true : undefined));
+  it('that waits is cancelled by a sleep at once', async () => {
+    const { here, double } = await asleep({ app: 'db', db: null }, ['db']);
+    const begun = beginWake(here, 'app');
+    await here.until('web/db', ({ state }) => state === 'waking');
     expect(await sleep(here, 'app')).toMatchObject({ replicas: 0 });
-    const done: unknown[] = [];
-    void outcome.then((value) => done.push(value));
-    await advanceUntil(clock, 50_000, () => (done.length > 0 ? true : undefined));
-    expect(done[0]).toMatchObject({ code: 'workload_conflict' });
+    // Time stands still, and with it the wait for the dependency.
+    await eventually(() => begun.outcome !== undefined);
+    expect(begun.outcome).toBe('workload_conflict');
     expect(woken(double)).toEqual(['db']);
+    await sleep(here, 'db');
+  });
+
+  it.each([
+    ['is awake', 'db', ['cache', 'db'], /db has no Ready pod: it was put to sleep by request$/],
+    ['waits for its own', 'cache', ['cache'], /db was put to sleep while it was being woken$/],
+  ])('no longer waits for a dependency that is put to sleep while it %s', async (_, stuck, begun, said) => {
+    const { here, double } = await asleep({ app: 'db', db: 'cache', cache: null }, [stuck]);
+    const app = beginWake(here, 'app');
+    await here.until(`web/${stuck}`, ({ state }) => state === 'waking');
+    await sleep(here, 'db');
+    await eventually(() => app.outcome !== undefined);
+    expect(app.outcome).toBe(3);
+    expect(woken(double)).toEqual([...begun, ...(stuck === 'db' ? ['db'] : []), 'app']);
+    expect(here.find('web/db').replicas).toBe(0);
+    await eventually(async () => (await failures(here)).some((text) => said.test(text)));
+    await sleep(here, 'cache');
   });
 });
