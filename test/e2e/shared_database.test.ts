@@ -161,16 +161,25 @@ const untilLost = (server: Daemon) =>
 interface Losable {
   url: string;
   /** The first server's way to the database. */
-  way: { interrupt(): void; restore(): void };
+  way: {
+    interrupt(): void;
+    restore(): void;
+    /** How many connections were made since it was interrupted. */
+    attempts(): number;
+  };
 }
 
 /** A database, and the way of the first server to it. */
 async function newLosable(): Promise<Losable & { team: Team; first: Team }> {
   const team = await newTeam();
   let isUp = true;
+  let attempts = 0;
   const nothing = freePort();
   const way = await tcpWay(
-    () => (isUp ? must(postgres).port : nothing),
+    () => {
+      attempts += 1;
+      return isUp ? must(postgres).port : nothing;
+    },
     (chunk) => chunk,
   );
   afterThisTest(() => way.close());
@@ -181,8 +190,10 @@ async function newLosable(): Promise<Losable & { team: Team; first: Team }> {
     way: {
       interrupt: () => {
         isUp = false;
+        attempts = 0;
         way.cut();
       },
+      attempts: () => attempts,
       restore: () => {
         isUp = true;
       },
@@ -524,6 +535,32 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect(slept).toHaveLength(HELD_PATCHES);
     expect((await sleepMany(second)).body.results).toHaveLength(20);
     expect(await auditOfMany(second, 'cut')).toEqual(auditOfAll(names));
+  });
+
+  it('pass a bulk request on while the standby cannot reach the database, as long as the lease may last', async () => {
+    const { team, first: cutOff, way } = await newLosable();
+    const first = await startServer(team);
+    const standby = await startServer(cutOff);
+    await eventually(async () => (await ask(standby, 'GET', '/k8s/clusters')).status === 200);
+    const { patched, release, sleepMany } = heldBulk('passed', 6);
+    await addWorkload(first, 'beside');
+    const passed = sleepMany(standby);
+    await eventually(() => patched() === HELD_PATCHES);
+    way.interrupt();
+    await eventually(() => way.attempts() >= 2);
+    expect((await ask(standby, 'GET', '/k8s/clusters')).status).toBe(200);
+    release();
+    const { status, body } = await passed;
+    expect([status, new Set(body.results.map((one: any) => one.outcome))]).toEqual([
+      200,
+      new Set(['changed']),
+    ]);
+    // Later another one may have it.
+    await eventually(
+      async () => (await ask(standby, 'GET', '/k8s/clusters')).body.code === 'database_unusable',
+    );
+    way.restore();
+    await eventually(async () => (await ask(standby, 'GET', '/k8s/clusters')).status === 200);
   });
 
   it('do not take over a database that a newer Berth has migrated', async () => {

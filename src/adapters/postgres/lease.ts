@@ -29,7 +29,7 @@ export interface LeaseOptions {
   onLost: (reason: string) => void;
   /** Another Berth holds it; called with each beat. `address`: as published by the holder. */
   onStandby: (holder: string, address: string | null) => void;
-  /** The database does not answer, and this Berth does not hold the lease. */
+  /** The database does not answer, and neither this Berth nor the last known holder can hold the lease. */
   onTrouble: (error: DatabaseError) => void;
 }
 
@@ -55,6 +55,8 @@ export class Lease {
   /** When the last renewal was requested. */
   private renewedAt = Number.NEGATIVE_INFINITY;
   private renewedAtWall = Number.NEGATIVE_INFINITY;
+  /** When another Berth was last known to hold it. */
+  private stoodAt = Number.NEGATIVE_INFINITY;
   private cancelBeat: () => void = () => undefined;
   private isBeating = false;
   private isBeatDue = false;
@@ -153,7 +155,8 @@ export class Lease {
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
       if (this.isOver()) return;
-      if (this.state !== 'held') onTrouble(error);
+      const isOverForAll = this.state !== 'held' && clock.monotonic() >= this.stoodAt + LEASE.ttlMs;
+      if (isOverForAll) onTrouble(error);
       this.beatIn(LEASE.beatMs * (0.2 + Math.random() * 0.4));
     }
   }
@@ -183,6 +186,7 @@ export class Lease {
       this.lose(`${holder} has taken it`);
       return;
     }
+    this.stoodAt = this.options.clock.monotonic();
     this.options.onStandby(holder, address);
     this.beatIn(Math.min(LEASE.beatMs, Math.max(leftMs + 1, 1)));
   }
