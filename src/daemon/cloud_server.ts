@@ -23,7 +23,7 @@ import { VERSION } from '../settings/version.ts';
 import { AddressFile } from './address_file.ts';
 import { CloudController, resolveCloudToken } from './cloud_controller.ts';
 import { createThreadData } from './create_thread_data.ts';
-import { report, reportCrash, reportDefect, reportUnloaded } from './daemon_log.ts';
+import { report, reportDeath, reportDefect, reportUnloaded } from './daemon_log.ts';
 import { createFrontNode } from './front_node.ts';
 import { endProcess } from './hanging_thread.ts';
 import { heartbeatMemory, startHeartbeat } from './heartbeat.ts';
@@ -193,7 +193,7 @@ async function start(argv: string[], ending: AbortSignal, begun: { threads?: Thr
     onDeath: (name, error, sequel) =>
       sequel === 'awaits-files'
         ? reportUnloaded(`the thread ${name}`, error)
-        : reportCrash(`the thread ${name}`, error, sequel === 'refused'),
+        : reportDeath(name, error, sequel === 'refused'),
   });
   begun.threads = threads;
 

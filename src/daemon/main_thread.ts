@@ -11,7 +11,7 @@ import type { Settings } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
 import { POOL_SIZES } from '../settings/pool_sizes.ts';
 import { createThreadData } from './create_thread_data.ts';
-import { report, reportCrash, reportUnloaded } from './daemon_log.ts';
+import { report, reportDeath, reportUnloaded } from './daemon_log.ts';
 import { createFrontNode } from './front_node.ts';
 import { endProcess } from './hanging_thread.ts';
 import { heartbeatMemory, startHeartbeat } from './heartbeat.ts';
@@ -83,7 +83,7 @@ export function createMainThread(
     onUnendable: (diagnosis) => endProcess(`${diagnosis.stack ?? diagnosis.message}\nit cannot be ended`),
     onDeath: (name, error, sequel) => {
       if (sequel === 'awaits-files') return reportUnloaded(`the thread ${name}`, error);
-      if (!isFailure(error)) reportCrash(`the thread ${name}`, error, sequel === 'refused');
+      if (!isFailure(error)) reportDeath(name, error, sequel === 'refused');
       if (sequel === 'restarts') return;
       if (name !== SERVICES_NODE) {
         const pause = `it died too often, and starts again in ${THREADS.pauseMs / 1_000} s`;

@@ -63,7 +63,7 @@ class SharedCloud {
       changePermit,
       onHeld: (fence) => this.hold(lease, fence).then(this.decided.resolve, endOnDefect),
       onLost: (reason) =>
-        endThread(`this replica has lost the lease of the shared database, so it starts again: ${reason}`),
+        endThread(`this replica has lost the lease of the shared database, and stands by: ${reason}`),
       onStandby: (name, address) => this.standBy(name, readAddress(address)),
       onTrouble: (error) => this.tellTrouble(error),
     });

@@ -12,6 +12,7 @@ import { entryUrl } from '../settings/build_paths.ts';
 import { THREADS } from '../settings/limits.ts';
 import { isLoadError, LOAD_PATIENCE_MS, LOAD_RETRY_MS } from '../settings/load_part.ts';
 import type { PoolSizes } from '../settings/pool_sizes.ts';
+import { hasCode } from './end_thread.ts';
 import { hangError, isDebugged } from './hanging_thread.ts';
 import { type Stall, StallDetector } from './stall_detector.ts';
 import {
@@ -91,9 +92,6 @@ const ALREADY_RESOLVED = Promise.resolve();
 
 /** The code of the error that names a native package which does not load: src/build/natives.mjs. */
 const PACKAGE_MISSING = 'ERR_PACKAGE_MISSING';
-
-const hasCode = (error: unknown, code: string): error is Error =>
-  error instanceof Error && 'code' in error && error.code === code;
 
 const goneFailure = (message: string): Failure => new Failure('gone', message);
 const STOPPING = 'the daemon stops';
