@@ -97,6 +97,8 @@ export interface StoredWorkload {
   undone: number;
   /** The names of its HorizontalPodAutoscalers when a sleep was last undone; absent: none has been undone. */
   autoscalers?: readonly string[];
+  /** The same of its KEDA ScaledObjects, whose autoscalers are not among those. */
+  scaledObjects?: readonly string[];
   /** The sleep whose savings are being counted; null: Berth has not put it to sleep. */
   span: SleepSpan | null;
   /** The last switch made by its schedule; null if none. */

@@ -34,6 +34,8 @@ export interface CurrentWorkload {
 export interface Autoscaler {
   name: string;
   maxReplicas: number;
+  /** The KEDA ScaledObject that it belongs to; null: none. */
+  scaledObject: string | null;
 }
 
 /** One step of a JSON patch (RFC 6902). A `test` of null holds where the path does not exist. */

@@ -107,6 +107,7 @@ export interface Double {
     kind: WorkloadKind,
     target: string,
     maxReplicas?: number,
+    scaledObject?: string,
   ): void;
   stop(): Promise<void>;
   start(): Promise<void>;
@@ -353,9 +354,22 @@ class Server implements Double {
     this.watchEvents = [];
   }
 
-  addAutoscaler(namespace: string, name: string, kind: WorkloadKind, target: string, maxReplicas = 5): void {
+  addAutoscaler(
+    namespace: string,
+    name: string,
+    kind: WorkloadKind,
+    target: string,
+    maxReplicas = 5,
+    scaledObject?: string,
+  ): void {
+    const owner = {
+      apiVersion: 'keda.sh/v1alpha1',
+      kind: 'ScaledObject',
+      name: scaledObject,
+      controller: true,
+    };
     this.autoscalers.push({
-      metadata: { name, namespace },
+      metadata: { name, namespace, ...(scaledObject && { ownerReferences: [owner] }) },
       spec: { maxReplicas, scaleTargetRef: { apiVersion: 'apps/v1', kind, name: target } },
     });
   }

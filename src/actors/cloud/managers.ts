@@ -1,6 +1,7 @@
 // Other tools that set a workload's replicas, and the settings that make each leave a sleep alone:
 // docs/reference.md "GitOps tools and autoscalers". Pure.
 import type { ObservedWorkload, StoredWorkload, WorkloadManager } from '../../protocol/cloud.ts';
+import type { Autoscaler } from '../../protocol/cluster_calls.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 
 type Subject = Pick<ObservedWorkload, 'kind' | 'namespace' | 'name'>;
@@ -19,26 +20,25 @@ const KEEPER_SETTINGS: Readonly<Record<string, (subject: Subject) => string>> = 
     'operations: [{op: remove, path: /spec/replicas}]} to diff.comparePatches of fleet.yaml',
 };
 
-/** KEDA prefixes the name of a ScaledObject with this to name its autoscaler. */
-const KEDA_PREFIX = 'keda-hpa-';
-const isOfKeda = (autoscaler: string): boolean => autoscaler.startsWith(KEDA_PREFIX);
+const scaledObjectManager = (name: string): WorkloadManager => ({
+  tool: `KEDA ScaledObject ${name}`,
+  settings: 'annotate it with autoscaling.keda.sh/paused-replicas: "0" while the workload sleeps',
+});
 
-const managerOfAutoscaler = (autoscaler: string): WorkloadManager =>
-  isOfKeda(autoscaler)
-    ? {
-        tool: `KEDA ScaledObject ${autoscaler.slice(KEDA_PREFIX.length)}`,
-        settings: 'annotate it with autoscaling.keda.sh/paused-replicas: "0" while the workload sleeps',
-      }
-    : {
-        tool: `HorizontalPodAutoscaler ${autoscaler}`,
-        settings: 'set spec.minReplicas to 1 or more: then it rests while the count is 0',
-      };
+const autoscalerManager = (name: string): WorkloadManager => ({
+  tool: `HorizontalPodAutoscaler ${name}`,
+  settings: 'set spec.minReplicas to 1 or more: then it rests while the count is 0',
+});
 
 /** The tools known to set the workload's replicas. */
-export function managersOf({ seen, autoscalers = [] }: StoredWorkload): WorkloadManager[] {
+export function managersOf({
+  seen,
+  autoscalers = [],
+  scaledObjects = [],
+}: StoredWorkload): WorkloadManager[] {
   const settings = seen.keeper === null ? undefined : KEEPER_SETTINGS[seen.keeper]?.(seen);
   const keepers = seen.keeper !== null && settings ? [{ tool: seen.keeper, settings }] : [];
-  return [...keepers, ...autoscalers.map(managerOfAutoscaler)];
+  return [...keepers, ...scaledObjects.map(scaledObjectManager), ...autoscalers.map(autoscalerManager)];
 }
 
 /** People scale with kubectl, even workloads that a tool manages. */
@@ -49,9 +49,11 @@ export const strikesOf = (seen: ObservedWorkload): number =>
   seen.keeper !== null && !isByPerson(seen) ? CLOUD.undone.max : 1;
 
 /** The record of a workload whose sleep was undone, once its autoscalers are known. */
-export function withAutoscalers(row: StoredWorkload, autoscalers: readonly string[]): StoredWorkload {
-  const isKnown = row.undone > 0 && autoscalers.some(isOfKeda) && !isByPerson(row.seen);
-  return { ...row, autoscalers, undone: isKnown ? CLOUD.undone.max : row.undone };
+export function withAutoscalers(row: StoredWorkload, all: readonly Autoscaler[]): StoredWorkload {
+  const autoscalers = all.flatMap(({ name, scaledObject }) => (scaledObject === null ? [name] : []));
+  const scaledObjects = all.flatMap(({ scaledObject }) => scaledObject ?? []);
+  const isKnown = row.undone > 0 && scaledObjects.length > 0 && !isByPerson(row.seen);
+  return { ...row, autoscalers, scaledObjects, undone: isKnown ? CLOUD.undone.max : row.undone };
 }
 
 /** Begins the `sleepReason` of a workload that could not be put to sleep. */

@@ -22,7 +22,7 @@ export async function nameAutoscaler(
   const names = scalers.map(({ name }) => name);
   const reason = `${sleepReason}; HorizontalPodAutoscaler ${names.join(', ')} scales it`;
   owner.update(id, (row) => {
-    const known = withAutoscalers(row, names);
+    const known = withAutoscalers(row, scalers);
     return row.sleepReason === sleepReason ? { ...known, sleepReason: reason } : known;
   });
 }

@@ -14,7 +14,7 @@ type EarlierWorkload = Partial<StoredWorkload> &
 type EarlierReceipt = Omit<SleepReceipt, 'from' | 'holdUntil'> & Partial<SleepReceipt>;
 
 /** Every field that a record has. A new one is added here, or earlier records would be taken for complete. */
-const RECORD_FIELDS: Record<Exclude<keyof StoredWorkload, 'autoscalers'>, true> = {
+const RECORD_FIELDS: Record<Exclude<keyof StoredWorkload, 'autoscalers' | 'scaledObjects'>, true> = {
   id: true,
   clusterId: true,
   seen: true,

@@ -32,7 +32,12 @@ import {
 } from './parse_objects.ts';
 import { requestToken } from './service_account.ts';
 import { arrayOrEmpty, boundedCount, boundedText, oneLine } from './untrusted_values.ts';
-import { type V1HorizontalPodAutoscaler, type VersionInfo, wire } from './wire_types.ts';
+import {
+  type V1HorizontalPodAutoscaler,
+  type V1OwnerReference,
+  type VersionInfo,
+  wire,
+} from './wire_types.ts';
 
 /** A collection of objects and how they are reduced to rows. */
 export interface Resource<Row extends object> {
@@ -223,6 +228,13 @@ function watchRequest<Row extends object>(resource: Resource<Row>, from: string)
   };
 }
 
+/** The name of the KEDA ScaledObject that owns an object; its autoscaler may have any name. */
+function scaledObjectOf(ownerReferences: unknown): string | null {
+  const owners = arrayOrEmpty(ownerReferences).map((item) => wire<V1OwnerReference>(item));
+  const owner = owners.find((one) => one?.kind === 'ScaledObject' && /^keda\.sh\//.test(`${one.apiVersion}`));
+  return owner ? oneLine(owner.name, 253) : null;
+}
+
 /** The HorizontalPodAutoscalers whose target is the workload. */
 async function autoscalersOf(
   http: KubeHttp,
@@ -237,7 +249,13 @@ async function autoscalersOf(
     const { metadata, spec } = wire<V1HorizontalPodAutoscaler>(item) ?? {};
     const target = spec?.scaleTargetRef;
     return target?.kind === kind && target.name === name
-      ? [{ name: oneLine(metadata?.name, 253), maxReplicas: boundedCount(spec?.maxReplicas, 0) }]
+      ? [
+          {
+            name: oneLine(metadata?.name, 253),
+            maxReplicas: boundedCount(spec?.maxReplicas, 0),
+            scaledObject: scaledObjectOf(metadata?.ownerReferences),
+          },
+        ]
       : [];
   });
 }

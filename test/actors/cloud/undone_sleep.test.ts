@@ -91,11 +91,12 @@ describe('a sleep that something else undoes', () => {
   const MINUTE = 60_000;
 
   /** A workload that auto-sleep puts to sleep. */
-  async function autoSlept(metadata: object, autoscaler: string | null) {
+  async function autoSlept(metadata: object, scaledObject: string | null) {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());
     double.put('Deployment', workload('web', 'hello', 3, metadata));
-    if (autoscaler !== null) double.addAutoscaler('web', autoscaler, 'Deployment', 'hello');
+    if (scaledObject !== null)
+      double.addAutoscaler('web', 'own-name', 'Deployment', 'hello', 5, scaledObject);
     const clock = virtualClock();
     const here = await cloud({ clock, sweepMs: 10_000 * MINUTE });
     await here.add(double.kubeconfig);
@@ -130,17 +131,10 @@ describe('a sleep that something else undoes', () => {
       'RespectIgnoreDifferences=true',
       '{group: apps, kind: Deployment',
     ],
-    [
-      'KEDA',
-      {},
-      'keda',
-      'keda-hpa-hello',
-      'KEDA ScaledObject hello:',
-      'autoscaling.keda.sh/paused-replicas: "0"',
-    ],
+    ['KEDA', {}, 'keda', 'queue', 'KEDA ScaledObject queue:', 'autoscaling.keda.sh/paused-replicas: "0"'],
   ])('by %s is not repeated, and the event contains the settings that allow a sleep', async (...row) => {
-    const [, metadata, manager, autoscaler, ...settings] = row;
-    const { here, left, undoneBy } = await autoSlept(metadata, autoscaler);
+    const [, metadata, manager, scaledObject, ...settings] = row;
+    const { here, left, undoneBy } = await autoSlept(metadata, scaledObject);
     await undoneBy(manager, 3);
     const { reason } = await eventually(left);
     for (const part of settings) expect(reason).toContain(part);

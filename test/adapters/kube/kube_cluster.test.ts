@@ -397,6 +397,10 @@ describe("the account's rights", () => {
     expect(await cluster.version()).toBe('v1.33.0-double');
     double.addAutoscaler('web', 'scaler', 'Deployment', 'hello');
     double.addAutoscaler('web', 'other', 'Deployment', 'other');
-    expect(await cluster.autoscalers(hello)).toEqual([{ name: 'scaler', maxReplicas: 5 }]);
+    double.addAutoscaler('web', 'of-keda', 'Deployment', 'hello', 7, 'queue');
+    expect(await cluster.autoscalers(hello)).toEqual([
+      { name: 'scaler', maxReplicas: 5, scaledObject: null },
+      { name: 'of-keda', maxReplicas: 7, scaledObject: 'queue' },
+    ]);
   });
 });
