@@ -51,8 +51,14 @@ async function offerEarlierAccount(
   const { token_renewal: now } = await cloud.cluster(cluster.id);
   if (now && accountOf(now) === accountOf(renewal)) return;
   const earlier = { cluster, renewal, which: 'earlier ' } as const;
-  if (!(await offerAccountRemoval(command, earlier, options, null, async () => chosen)))
-    await noteAccountStays(command, earlier);
+  const isSettled = await offerAccountRemoval(command, earlier, options, null, async () => chosen).catch(
+    (error: Error) => {
+      // The cluster has its new credentials, so the command has done its work.
+      command.out.warn(`the earlier account is not removed: ${error.message}`);
+      return false;
+    },
+  );
+  if (!isSettled) await noteAccountStays(command, earlier);
 }
 
 export const clusterRenewCommand = defineCommand({

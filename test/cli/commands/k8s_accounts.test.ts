@@ -233,6 +233,21 @@ it('berth k8s rm --account also removes rights of which the account says nothing
   expect(places()).toEqual(['Role more', 'RoleBinding more']);
 });
 
+it('berth k8s renew has done its work although the earlier account cannot be removed, and says how to do it', async () => {
+  const { double, terminal, run, places } = await accounts();
+  await run('add prod --service-account --yes --namespaces web,data');
+  double.fault(({ method }) => method === 'DELETE', { kind: 'status', status: 403 });
+  const renewed = terminal('renew prod --moved --namespaces data');
+  await renewed.answer('Create this in the cluster', 'y');
+  await renewed.answer('Remove its earlier ServiceAccount web/berth-', 'y');
+  await renewed.answer('Remove them?', 'y');
+  expect(await renewed.ended).toBe(0);
+  await renewed.shows('the earlier account is not removed: ');
+  await renewed.shows('stays in the cluster prod. To remove it:');
+  await renewed.shows('kubectl delete --ignore-not-found -n web ');
+  expect(places()).toEqual(expect.arrayContaining(IN_WEB_AND_DATA));
+});
+
 it('a refusal to remove the objects of an account ends a removal, and no renewal', async () => {
   const { terminal, run, places } = await accounts();
   await run('add prod --service-account --yes --namespaces web,data');
