@@ -7,7 +7,9 @@ const time = (ms: number): string => new Date(ms).toISOString();
 
 function warningOf({ selected, decided }: PolicyReport): string | null {
   if (selected === 0) return 'it selects no workload';
-  return decided === 0 ? 'it decides on no workload: annotations or other policies do' : null;
+  return decided === 0
+    ? "it decides on no workload: annotations, the workloads' own auto-sleep or other policies do"
+    : null;
 }
 
 export function policyItem(report: PolicyReport): Policy {

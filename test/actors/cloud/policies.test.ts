@@ -1,6 +1,7 @@
 // Policies and annotations over the wire-accurate double, with a clock that is turned.
 // docs/reference.md "Policies".
 import { describe, expect, it } from 'vitest';
+import { policyItem } from '../../../src/front/views/policy_json.ts';
 import { NO_SUBJECT } from '../../../src/protocol/cloud_events.ts';
 import { newUlid } from '../../../src/protocol/ulid.ts';
 import { afterThisTest, type TestClock } from '../../kit/actors.ts';
@@ -287,6 +288,11 @@ it('auto-sleep by a policy is an operation of the policy, and the own setting of
   expect(here.find('web/hello').sleep_reason).toBe('put to sleep by auto-sleep (policy:idle)');
   expect(await operationsOf(here)).toEqual(['policy:idle sleepWorkload hello ok']);
   expect(here.find('web/own')).toMatchObject({ replicas: 3, policy: null });
+  const overruled = await put('mine', { selector: { labels: 'app=own' }, idle_timeout_minutes: 30 });
+  expect(policyItem(overruled)).toMatchObject({
+    ...{ selected: 1, decided: 0 },
+    warning: expect.stringContaining("the workloads' own auto-sleep"),
+  });
 });
 
 it('the policy with the narrower selector decides, of equal ones the first by name', async () => {
