@@ -20,6 +20,7 @@ import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import { type Context, isFailure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
+import { readableError } from './readable_error.ts';
 
 export interface TethersConfig {
   store: CloudStore;
@@ -309,7 +310,7 @@ export class TetherRecords {
   }
 
   private updateStats(tether: TetherEntry, stats: TetherStats): void {
-    tether.stats = stats;
+    tether.stats = { ...stats, lastError: readableError(stats.lastError, tether.stored) };
     this.publish([tether]);
   }
 

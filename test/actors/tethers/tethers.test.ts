@@ -482,8 +482,8 @@ describe('tethers', () => {
     for (const port of [3, 1]) expect(await canConnect(ports[0] + port)).toBe(true);
   });
 
-  it('recover when their actor has ended', async () => {
-    const { world: space, tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
+  it('recover when their actor has ended, and say why it takes a while', async () => {
+    const { world: space, tethers: ref, threads, workloads, shown } = await part(tempDir(), ownPorts(2));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
     await ref.ask('activate', { id });
@@ -491,6 +491,15 @@ describe('tethers', () => {
     await ref.ask('activate', { id });
     await space.node.end(`tether:${id}`);
     await eventually(() => shown()[0]?.['state'] === 'idle');
+    threads.answer({
+      ensure: () => {
+        throw new Failure('gone', `tether:${id}: nobody is there`);
+      },
+    });
+    await space.clock.advance(TETHER.reopenDelayMs);
+    const said = await eventually(() => shown()[0]?.['last_error']);
+    expect(said).toBe('its part of the daemon: nobody is there');
+    threads.answer({ ensure: () => null });
     await space.clock.advance(TETHER.reopenDelayMs);
     await eventually(() => canConnect(port));
   });
@@ -502,13 +511,13 @@ describe('tethers', () => {
     await ref.ask('activate', { id });
     workloads.answer({
       tetherTarget: () => {
-        throw fail('unknown_workload', 'The workload is gone.');
+        throw fail('unknown_workload', `there is no workload ${input.workloadId}`);
       },
     });
     expect(await client(port, 'x').ended).toBe('ECONNRESET');
     await space.clock.advance(TETHER.tickIntervalMs);
     await eventually(() => shown()[0]?.['last_error']);
-    expect(shown()[0]).toMatchObject({ state: 'active', last_error: 'The workload is gone.' });
+    expect(shown()[0]).toMatchObject({ state: 'active', last_error: 'there is no workload Deployment n/w' });
   });
 
   it('are removed with their cluster, or one by one', async () => {
