@@ -100,8 +100,12 @@ class CloudOperations {
       if (known.fingerprint !== request.fingerprint)
         throw fail('key_reused', `the Idempotency-Key belongs to another request, the operation ${known.id}`);
       const run = this.runs.get(known.id);
-      if (run) await run.promise;
-      else if (known.state === 'done') return { id: known.id, run: false, result: known.result };
+      if (run) {
+        await run.promise;
+        // Whoever has waited for an attempt gets its outcome, and makes no further one.
+        const { result } = this.rows.get(known.id) ?? known;
+        if (result?.failure) return { id: known.id, run: false, result };
+      } else if (known.state === 'done') return { id: known.id, run: false, result: known.result };
       else return this.runAgain(known, { ...request, target });
     }
     const askedAt = this.context.clock.now();

@@ -110,6 +110,16 @@ it('an operation is retried after a temporary error, and not after another', asy
   ]);
 });
 
+it('a request that waits for an operation gets its temporary error, and makes no further attempt', async () => {
+  const here = await cloud();
+  const { id } = await begin(here, { key: 'shared' });
+  const others = [begin(here, { key: 'shared' }), begin(here, { key: 'shared' })];
+  await settle(here, id, failed('cluster_unreachable'));
+  const answer = { id, run: false, result: { failure: { code: 'cluster_unreachable' } } };
+  expect(await Promise.all(others)).toMatchObject([answer, answer]);
+  expect((await ends(here)).map(({ result }) => result)).toEqual(['cluster_unreachable']);
+});
+
 it('an operation is forgotten when it is too old', async () => {
   const { cloudStore: store } = openCloudStore(tempDir());
   const old = {
