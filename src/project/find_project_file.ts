@@ -1,5 +1,5 @@
 // Finds the project file of a folder.
-import { lstatSync, type Stats, statSync } from 'node:fs';
+import { existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 
 export const PROJECT_FILE_NAMES = ['berth.yaml', 'berth.yml'] as const;
@@ -15,6 +15,16 @@ function statsOf(path: string, read: (path: string) => Stats): Stats | undefined
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The path of a project file without symbolic links in its folder, as far as that exists. A file that is a
+ * link belongs to the folder of the link: docs/reference.md "Stacks".
+ */
+export function realProjectFile(path: string): string {
+  const full = resolve(path);
+  const folder = dirname(full);
+  return existsSync(folder) ? join(realpathSync(folder), full.slice(folder.length)) : full;
 }
 
 export interface ProjectFileSearch {

@@ -1,6 +1,6 @@
 // Reads berth.yaml into services. Finds every problem of the file before any of it is used.
-import { realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { statSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
 import { regexFault } from '../adapters/linear_regex.ts';
 import { parseYamlNodes, YamlPositionError } from '../adapters/yaml.ts';
 import { type Dependency, dependencyText } from '../protocol/dependency_order.ts';
@@ -12,6 +12,7 @@ import { WATCH } from '../settings/limits.ts';
 import { readTextInput } from '../settings/state_files.ts';
 import { checkReferences } from './check_references.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
+import { realProjectFile } from './find_project_file.ts';
 import {
   type ProjectCheck,
   readDotenv,
@@ -227,8 +228,7 @@ export async function readProject(path: string, shellEnv: ShellEnvironment): Pro
   let file: string;
   let text: string;
   try {
-    // A link to a file elsewhere is the project file of its own folder.
-    file = join(realpathSync(dirname(path)), basename(path));
+    file = realProjectFile(path);
     text = await readTextInput(file);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

@@ -1,7 +1,7 @@
 // Finds and reads the project file of a command.
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { findProjectFile } from '../../project/find_project_file.ts';
+import { findProjectFile, realProjectFile } from '../../project/find_project_file.ts';
 import { importableFiles, importerOf } from '../../project/importers.ts';
 import { type Project, parseProject, readProject } from '../../project/read_project.ts';
 import { isNamelessPipe, readTextInput } from '../../settings/state_files.ts';
@@ -38,18 +38,13 @@ export function projectFileHere(): string | undefined {
   return found === undefined ? undefined : canonical(found);
 }
 
-/**
- * The absolute path, without symbolic links in its folder, as far as that exists: `down` must find the
- * services of a deleted file. A file that is a link belongs to the folder of the link. A pipe counts as a
- * file in this folder.
- */
+/** Its `realProjectFile`: `down` must find the services of a deleted file. A pipe counts as a file in this folder. */
 function canonical(path: string): string {
   const full = resolve(path);
   if (isNamelessPipe(full)) return join(process.cwd(), basename(full));
   // A file that was opened for the command, such as /dev/stdin.
   if (/^\/(dev|proc)\//.test(full) && existsSync(full)) return realpathSync(full);
-  const folder = dirname(full);
-  return existsSync(folder) ? join(realpathSync(folder), full.slice(folder.length)) : full;
+  return realProjectFile(full);
 }
 
 /** The place of the project of `file`. The names in files of other tools do not count. */

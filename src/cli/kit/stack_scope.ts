@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { dirname, sep } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import type { Service, Stack } from '../../client/records.ts';
-import { findProjectFile } from '../../project/find_project_file.ts';
+import { findProjectFile, realProjectFile } from '../../project/find_project_file.ts';
 import { isHook } from '../../protocol/hooks.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import { nameInStack, projectOfStack, shortName, slugText, stackNames } from '../../protocol/stacks.ts';
@@ -60,7 +60,7 @@ const realPath = (path: string): string => (existsSync(path) ? realpathSync(path
 function placeHere(): ProjectPlace | undefined {
   const { found } = findProjectFile(process.cwd());
   if (found === undefined) return undefined;
-  const file = realPath(found);
+  const file = realProjectFile(found);
   const projectName = async () => (await import('./project_name.ts')).projectNameOfFile(file);
   return { folder: dirname(file), projectName };
 }

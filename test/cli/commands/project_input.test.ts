@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 import { BIN } from '../../kit/built_program.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { canBecomeOthers, OTHER_UID } from '../../kit/other_user.ts';
-import { berth, cleanEnv, folder } from '../berth_process.ts';
+import { berth, cleanEnv, daemonOf, folder } from '../berth_process.ts';
 
 const FILE = 'services:\n  web: { cmd: run, port: null, env_file: web.env }\n';
 
@@ -71,6 +71,29 @@ it.each(['berth.yaml', 'Procfile'])('a %s that is a link is that of the folder o
     const cwd = join(home, project);
     expect(JSON.parse(stdout)).toMatchObject({ file: join(cwd, name), services: { web: { cwd } } });
   }
+});
+
+it('every command takes a berth.yaml that is a link for that of the folder of the link', async () => {
+  const home = folder();
+  const daemon = await daemonOf();
+  const env = cleanEnv(home, { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const file = join(home, 'one', 'berth.yaml');
+  const run = (project: string, ...args: string[]) => berth(args, { cwd: join(home, project), env });
+  const statusOf = async (project: string): Promise<string> =>
+    (await daemon.request('GET', `/v1/services/${project}--web`)).body.status;
+  for (const project of ['one', 'two']) {
+    mkdirSync(join(home, project));
+    if (project === 'one') writeFileSync(file, 'services:\n  web: { cmd: exec sleep 1000, port: null }\n');
+    else symlinkSync(file, join(home, project, 'berth.yaml'));
+    expect(await run(project, 'up')).toMatchObject({ code: 0 });
+  }
+  expect(JSON.parse((await run('two', 'ps', '--json')).stdout)).toMatchObject([{ name: 'two--web' }]);
+  expect(await run('two', 'stop', 'web')).toMatchObject({ code: 0 });
+  expect([await statusOf('one'), await statusOf('two')]).toEqual(['running', 'stopped']);
+  expect(await run('two', 'rm', 'web')).toMatchObject({ code: 0 });
+  expect(await statusOf('one')).toBe('running');
+  expect(await run('two', 'down')).toMatchObject({ code: 0 });
+  expect(await statusOf('one')).toBe('running');
 });
 
 it('a name that is too long with the prefix of its stack is refused before anything is registered', async () => {
