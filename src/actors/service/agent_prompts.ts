@@ -16,6 +16,8 @@ export interface AgentPromptsOptions {
   clock: Clock;
   log: Pick<ServiceLog, 'watch' | 'end' | 'read'>;
   status(): AgentStatus;
+  /** See `AgentState.actedAt`. */
+  actedAt(): number;
   /** Calls `onChange` after every change of the agent's state. Returns a function that unsubscribes. */
   watchState(onChange: () => void): () => void;
   /** Fails not_running without a terminal, and no_prompt for an agent that takes none. */
@@ -188,17 +190,17 @@ export class AgentPrompts {
   }
 
   /**
-   * Whether the agent accepts a prompt. An `idle` from before the last prompt is only trusted after a quiet
-   * period, because the state may lag behind the next client.
+   * Whether the agent accepts a prompt. Unless the agent has acted since the last prompt, an `idle` is only
+   * trusted after a quiet period, because the state may lag behind the next client.
    */
   private lookIdle(
-    { lastOutputAt, since, state }: AgentStatus,
+    { lastOutputAt, state }: AgentStatus,
     restMs: number = AGENT_STATE.outputMs,
   ): PromptLook<true> {
     if (state !== 'idle') return NOT_YET;
     const { submitted } = this;
     const isOther = submitted?.run !== this.options.terminal().run;
-    if (!submitted || isOther || since > submitted.at) return { found: true };
+    if (!submitted || isOther || this.options.actedAt() > submitted.at) return { found: true };
     const { clock } = this.options;
     const sinceOutput = clock.now() - (lastOutputAt ?? 0);
     const sinceSubmitted = clock.monotonic() - submitted.since;
@@ -227,8 +229,8 @@ export class AgentPrompts {
       const briefMs = submitted.mayBeQueued ? this.unsettledMs(status) : 0;
       const doubtMs = Math.max(briefMs, this.guessedMs(status));
       if (doubtMs > 0 && prompt.wait === 'idle') return { againMs: doubtMs };
-      if (prompt.wait === 'change' ? hasChanged : hasChanged && status.state !== 'working')
-        return status.state === 'starting' ? NOT_YET : { found: status };
+      const isEnd = prompt.wait === 'change' || !['working', 'idle'].includes(status.state);
+      if (hasChanged && isEnd) return status.state === 'starting' ? NOT_YET : { found: status };
       const restMs = untaken === log.end() ? PROMPT.untakenMs : AGENT_STATE.outputMs;
       const idle = this.lookIdle(status, restMs);
       return 'found' in idle ? { found: status } : idle;

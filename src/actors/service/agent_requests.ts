@@ -41,6 +41,7 @@ export class AgentRequests {
       clock: context.clock,
       log,
       status: () => agent.status(),
+      actedAt: () => agent.actedAt,
       watchState: (onChange) => agent.watchStatus(onChange),
       terminal: () => {
         const [{ id, logFrom, startedAt }] = this.live();

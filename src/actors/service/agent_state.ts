@@ -44,6 +44,10 @@ interface ToldStatus {
   reason: StateReason;
 }
 
+/** Whether the agent is working or asking, by more evidence than output. */
+const isActing = ({ state, reason }: Pick<DecidedState, 'state' | 'reason'>): boolean =>
+  (state === 'working' || state === 'blocked') && reason.authority !== 'output';
+
 const EXITED: StateReason = { authority: 'process', rule: 'exited' };
 const ASLEEP: StateReason = { authority: 'process', rule: 'asleep' };
 const LAUNCHING: StateReason = { authority: 'process', rule: 'not-ready' };
@@ -61,6 +65,8 @@ export class AgentState {
   private readonly watchers = new Set<() => void>();
   private cancelDue = (): void => {};
   private lastPublished = '';
+  /** Epoch milliseconds; 0: never. */
+  private lastActedAt = 0;
 
   constructor(options: AgentStateOptions) {
     this.options = options;
@@ -106,6 +112,14 @@ export class AgentState {
       viewers: terminal.viewerCount,
       sessionId: session.id,
     };
+  }
+
+  /**
+   * When the agent was last known to be working or asking, in epoch milliseconds; 0: never. Output alone does
+   * not show that: it may be the echo of what was typed.
+   */
+  get actedAt(): number {
+    return this.lastActedAt;
   }
 
   /** What each source says. */
@@ -180,6 +194,7 @@ export class AgentState {
 
   private tell({ state, reason }: Pick<DecidedState, 'state' | 'reason'>, now: number): void {
     const { told } = this;
+    if (isActing({ state, reason }) || (told && isActing(told))) this.lastActedAt = now;
     if (told?.state !== state) {
       const kept = told ? null : this.keptState();
       if (!told) this.assumed = kept?.state ?? (state === 'asleep' ? state : 'exited');

@@ -15,6 +15,7 @@ class Program {
   output = '';
   state: AgentStateName = 'idle';
   since = 0;
+  actedAt = 0;
   isDeaf = false;
   question: string[] = [];
   authority: 'output' | 'screen' = 'screen';
@@ -39,6 +40,7 @@ class Program {
       watch: (onChange) => this.watch(onChange),
     },
     status: () => this.status(),
+    actedAt: () => this.actedAt,
     watchState: (onChange) => this.watch(onChange),
     terminal: () => ({
       run: this.run,
@@ -75,6 +77,8 @@ class Program {
   }
 
   become(state: AgentStateName, question: string[] = []): void {
+    const isActing = [this.state, state].some((either) => either === 'working' || either === 'blocked');
+    if (isActing && this.authority !== 'output') this.actedAt = this.clock.now();
     if (this.state !== state) this.since = this.clock.now();
     this.state = state;
     this.question = question;
@@ -483,6 +487,34 @@ describe('a prompt that waits', () => {
     expect(bot.watching).toBeGreaterThan(0);
     await bot.pass(1);
     expect(await answer).toContain('idle|');
+  });
+
+  it('does not take the echo of the prompt for work, and waits for work or until nothing moves', async () => {
+    for (const works of [true, false]) {
+      const bot = new Program();
+      const answer = bot.prompt('go', { wait: 'idle' });
+      await bot.pass(TYPING_MS);
+      bot.authority = 'output';
+      bot.become('working');
+      await bot.pass(400);
+      bot.become('idle');
+      bot.authority = 'screen';
+      expect(bot.prompts.isUnderWay).toBe(true);
+      await bot.pass(250);
+      expect(bot.watching).toBeGreaterThan(0);
+      if (works) {
+        bot.become('working');
+        await bot.pass(60_000);
+        bot.print('\r\nanswer');
+        bot.become('idle');
+        await bot.pass(0);
+      } else {
+        bot.print('\r\nanswer');
+        await bot.pass(AGENT_STATE.outputMs);
+      }
+      expect(await answer).toBe('idle|go|answer');
+      expect(bot.prompts.isUnderWay).toBe(false);
+    }
   });
 
   it('treats a quiet, unknown screen as a question only if it stays', async () => {

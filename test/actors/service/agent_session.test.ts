@@ -9,6 +9,7 @@ import type { TerminalProtocol, TerminalViewersProtocol } from '../../../src/pro
 import { Failure, type Ref } from '../../../src/runtime/actor.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { AGENT_STATE, PROMPT } from '../../../src/settings/agent_limits.ts';
+import { eventually } from '../../kit/eventually.ts';
 import { must } from '../../kit/must.ts';
 import { AGENT, type Plan, quiet, running, type Supervised, supervise } from '../../kit/service.ts';
 
@@ -190,6 +191,34 @@ describe('an agent', () => {
     // The idle time began anew when the sleep was refused.
     await world.advance(30 * 60_000);
     expect(status().state).toBe('asleep');
+  });
+
+  it('is put to sleep after a prompt once its hook has reported work, and not after output alone', async () => {
+    const { world, sleep, status, tell } = await conversation();
+    const service = world.services.ref<PromptProtocol & AgentStateProtocol>('service:web');
+    const move = () => {
+      const run = world.host.row?.run ?? '';
+      world.host.reading = { ...world.host.reading, lastOutputAt: world.clock.now(), isMoving: true };
+      service.tell('terminalMoved', { run, ...world.host.reading });
+    };
+    await running(world);
+    move();
+    await eventually(() => status().state === 'working');
+    await tell('idle', ID);
+    // Its screen is drawn from the files of its log first.
+    await eventually(() => status().state === 'idle');
+    const prompt = { id: 'one', text: 'go on', queue: false, wait: null, timeoutMs: 60_000 };
+    let stalled: unknown = null;
+    void service.ask('prompt', prompt).catch((error: unknown) => {
+      stalled = code(error);
+    });
+    while (stalled === null) await world.advance(PROMPT.quietMs);
+    expect(stalled).toBe('agent_stalled');
+    move();
+    expect(code(await sleep().catch((error: unknown) => error))).toBe('agent_working');
+    await tell('working');
+    await tell('idle');
+    expect(await sleep()).toMatchObject({ status: 'sleeping' });
   });
 
   it('goes to sleep after its idle time, while nobody is attached', async () => {
