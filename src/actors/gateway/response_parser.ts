@@ -4,6 +4,8 @@ import { HOP_BY_HOP, namesExtraHeaders, withoutConnectionHeaders } from './reque
 
 const HEAD_BYTES = 64 * 1024;
 const SWITCHING_PROTOCOLS = 101;
+const LF = 10;
+const CR = 13;
 const NO_BYTES = Buffer.alloc(0);
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d{2})(?: ([\t\x20-\x7e\x80-\xff]*))?$/;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -58,6 +60,28 @@ interface FramedHead extends ResponseHead {
   isKeepAlive: boolean;
 }
 
+type LineEnd = '\r\n' | '\n';
+
+/**
+ * The line end of a head, by its first line: a lone LF may end lines too (RFC 9112 section 2.2). A head with
+ * both is refused, because its lone LF may come from a value.
+ */
+function lineEndOf(bytes: Buffer): LineEnd {
+  const first = bytes.indexOf(LF);
+  return first > 0 && bytes[first - 1] !== CR ? '\n' : '\r\n';
+}
+
+/** The offset of the empty line after a head; negative: it has not arrived. */
+function headEnd(bytes: Buffer, lineEnd: LineEnd): number {
+  const isBare = lineEnd === '\n';
+  const end = bytes.indexOf(isBare ? '\n\n' : '\r\n\r\n');
+  const isMixed = isBare
+    ? bytes.subarray(0, end < 0 ? undefined : end).includes(CR)
+    : end < 0 && bytes.includes('\n\n');
+  if (isMixed) throw new BadResponse('only some lines of the head end in CRLF');
+  return end;
+}
+
 function lengthOf(value: string, before: number | undefined): number {
   const length = Number(value);
   if (!/^\d{1,15}$/.test(value) || (before !== undefined && before !== length))
@@ -101,8 +125,9 @@ function parseHeaderLine(line: string, read: FramedHead): string | undefined {
   }
 }
 
-function parseHead(text: string): FramedHead {
-  let at = text.indexOf('\r\n');
+/** `lineEnd`: what every line of the head ends with. */
+function parseHead(text: string, lineEnd: LineEnd): FramedHead {
+  let at = text.indexOf(lineEnd);
   const first = STATUS_LINE.exec(at < 0 ? text : text.slice(0, at));
   if (!first) throw new BadResponse('the first line is no status line');
   const read: FramedHead = {
@@ -116,8 +141,9 @@ function parseHead(text: string): FramedHead {
   };
   let connection: string[] | undefined;
   while (at >= 0) {
-    const end = text.indexOf('\r\n', at + 2);
-    const named = parseHeaderLine(text.slice(at + 2, end < 0 ? undefined : end), read);
+    const start = at + lineEnd.length;
+    const end = text.indexOf(lineEnd, start);
+    const named = parseHeaderLine(text.slice(start, end < 0 ? undefined : end), read);
     if (named !== undefined) connection = [...(connection ?? []), named];
     at = end;
   }
@@ -235,13 +261,14 @@ export class ResponseParser {
   }
 
   private head(bytes: Buffer, isHead: boolean): Buffer | undefined {
-    const end = bytes.indexOf('\r\n\r\n');
+    const lineEnd = lineEndOf(bytes);
+    const end = headEnd(bytes, lineEnd);
     if (end < 0) {
       if (bytes.length > HEAD_BYTES) throw new BadResponse('the head is too long');
       return undefined;
     }
-    const rest = bytes.subarray(end + 4);
-    const head = parseHead(bytes.toString('latin1', 0, end));
+    const rest = bytes.subarray(end + 2 * lineEnd.length);
+    const head = parseHead(bytes.toString('latin1', 0, end), lineEnd);
     const { status } = head;
     if (status === SWITCHING_PROTOCOLS) throw new BadResponse('it changes the protocol unasked');
     // Interim answers (100, 103) are not forwarded: the gateway itself has sent 100 to the client.

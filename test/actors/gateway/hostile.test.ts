@@ -315,6 +315,10 @@ describe('an agent that smuggles responses', () => {
     ['a lone CR in a value', 'HTTP/1.1 200 OK\r\nX-A: 1\rSet-Cookie: x=1\r\nContent-Length: 0\r\n\r\n'],
     ['a NUL in a value', 'HTTP/1.1 200 OK\r\nX-A: 1\x00\r\nContent-Length: 0\r\n\r\n'],
     ['a lone LF in its reason', 'HTTP/1.1 200 O\nK\r\nContent-Length: 0\r\n\r\n'],
+    ['a lone LF after its reason', 'HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n'],
+    ['CRLF before the empty line alone', 'HTTP/1.1 200 OK\nContent-Length: 0\r\n\n'],
+    ['an empty line that ends in LF alone', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\n'],
+    ['a chunk size before a lone LF', 'HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n1\na\n0\n\n\r\n'],
     ['a control in its reason', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 0\r\n\r\n'],
     ['a status that is none', 'HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n'],
     ['a line that goes on', 'HTTP/1.1 200 OK\r\nX-A: 1\r\n more\r\nContent-Length: 0\r\n\r\n'],
@@ -365,6 +369,22 @@ describe('responses on the wire', () => {
     client.send(get('1.1'));
     const all = await client.until((text) => text.endsWith('\r\n0\r\n\r\n'));
     expect(all.slice(all.indexOf('\r\n\r\n') + 4).replace(/[\da-f]+\r\n(.*)\r\n/g, '$1')).toMatch(/^abcdefg/);
+  });
+
+  it('have a head with CRLF where all lines from the agent end in LF', async () => {
+    const head = 'HTTP/1.1 200 OK\nContent-Type: text/plain\nContent-Length: 9\n\n';
+    await bytesAgent((socket, all) => {
+      if (!all.endsWith('\r\n\r\n')) return;
+      for (const byte of `HTTP/1.1 103 Early Hints\n\n${head}a\r\n\r\nb\n\nc`) socket.write(byte);
+    });
+    const client = await connect();
+    client.send(get('1.1'));
+    const all = await client.until((text) => text.endsWith('\n\nc'));
+    expect(all).toMatch(/^HTTP\/1\.1 200 OK\r\nContent-Type: text\/plain\r\n(?:.+\r\n)*\r\na\r\n\r\nb\n\nc$/);
+    client.send(get('1.1', 'Connection: close\r\n'));
+    expect((await client.closed).split('HTTP/1.1 200 OK')).toHaveLength(3);
+    await bytesAgent((socket) => void socket.end('HTTP/1.0 200 OK\n\nall of it'));
+    expect(await raw(get('1.0'))).toMatch(/\r\n\r\nall of it$/);
   });
 
   it('in chunks end with the connection for an HTTP/1.0 client', async () => {
