@@ -6,4 +6,5 @@ export { importCommand } from './commands/import.ts';
 export { initCommand } from './commands/init.ts';
 export { projectSchemaCommand } from './commands/project_schema.ts';
 export { upCommand } from './commands/up.ts';
+export { projectServiceNames } from './kit/load_project.ts';
 export { registerStackHere } from './kit/project_stack.ts';

@@ -12,6 +12,9 @@ import { type StackChoice, stackScope } from '../kit/stack_scope.ts';
 
 type Candidate = [word: string, about: string];
 
+const valueAfter = (words: readonly string[], flag: string): string | undefined =>
+  words.includes(flag) ? words[words.indexOf(flag) + 1] : undefined;
+
 /** After this time the command prints no completions, because late ones would block the shell. */
 const DEADLINE_MS = 400;
 
@@ -27,9 +30,25 @@ async function serviceCandidates(
     .map(({ name, status, url }) => [label(name), url === null ? status : `${status} ${url}`]);
 }
 
+type NameSource = Extract<CompletionSource, string>;
+type LocalSource = 'project' | 'file';
+
+/** What needs no daemon, by the words of the command line. */
+const LOCAL_SOURCES: Record<LocalSource, (words: readonly string[]) => Promise<Candidate[]>> = {
+  project: async (words) => {
+    // The command that takes these names has loaded it already.
+    const { projectServiceNames } = await import('../project_commands.ts');
+    const names = await projectServiceNames(valueAfter(words, '-f') ?? valueAfter(words, '--file'));
+    return names.map((name) => [name, '']);
+  },
+  file: async () => [[':file', '']],
+};
+
+const isLocal = (source: NameSource): source is LocalSource => source in LOCAL_SOURCES;
+
 /** Lists the names of each kind. */
 const NAME_SOURCES: Record<
-  Extract<CompletionSource, string>,
+  Exclude<NameSource, LocalSource>,
   (client: Client, choice: StackChoice) => Promise<Candidate[]>
 > = {
   service: (client, choice) => serviceCandidates(client, choice, () => true),
@@ -54,15 +73,14 @@ const NAME_SOURCES: Record<
       String(one.local_port ?? one.tether_id),
       one.label ?? one.state,
     ]),
-  file: async () => [[':file', '']],
 };
 
 /** The stack that the words of the command line choose. */
-function stackChoiceOf(words: readonly string[]): StackChoice {
-  const after = (flag: string) => (words.includes(flag) ? words[words.indexOf(flag) + 1] : undefined);
-  const all = words.includes('-A') || words.includes('--all');
-  return { stack: after('--stack'), project: after('--project'), all };
-}
+const stackChoiceOf = (words: readonly string[]): StackChoice => ({
+  stack: valueAfter(words, '--stack'),
+  project: valueAfter(words, '--project'),
+  all: words.includes('-A') || words.includes('--all'),
+});
 
 async function candidatesFor(
   completes: CompletionSource | undefined,
@@ -72,10 +90,12 @@ async function candidatesFor(
   if (completes === undefined) return [];
   if (typeof completes !== 'string') return completes.map((word): Candidate => [word, '']);
   try {
+    if (isLocal(completes)) return await LOCAL_SOURCES[completes](before);
     const { client } = await findLocalDaemon({ ...globals, deadlineMs: DEADLINE_MS });
     return await NAME_SOURCES[completes](client, stackChoiceOf(before));
   } catch {
-    // Without a daemon there are no names. A message would end up in the user's command line.
+    // Without a daemon, or a valid project file, there are no names. A message would end up in the user's
+    // command line.
     return [];
   }
 }

@@ -350,7 +350,13 @@ export const upCommand = defineCommand({
     'Registers what has changed, starts services in dependency order, restarts only those whose change ' +
     'requires it, and removes those no longer in the file. Repeating it changes nothing. Starts a daemon ' +
     'in the background if none runs.',
-  args: [{ syntax: '[names...]', about: 'the services, started with their dependencies; default: all' }],
+  args: [
+    {
+      syntax: '[names...]',
+      about: 'the services, started with their dependencies; default: all',
+      completes: 'project',
+    },
+  ],
   options: {
     file: textOption(
       '-f, --file <file>',

@@ -4,7 +4,7 @@ import { parseDuration } from '../../project/duration.ts';
 import type { CommandContext } from './context.ts';
 import { UsageError } from './exit_codes.ts';
 
-/** Where completions come from: names that the daemon lists, files, or fixed words. */
+/** Where completions come from: names that the daemon or the project file lists, files, or fixed words. */
 export type CompletionSource =
   | 'service'
   | 'running'
@@ -15,6 +15,7 @@ export type CompletionSource =
   | 'cluster'
   | 'workload'
   | 'tether'
+  | 'project'
   | 'file'
   | readonly string[];
 

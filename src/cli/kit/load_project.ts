@@ -68,3 +68,14 @@ export async function loadProject(context: CommandContext, named: string | undef
   for (const note of notes) context.out.warn(note);
   return parseProject(text, path, process.env, true);
 }
+
+/**
+ * The names of the services in the named project file, or the nearest one. Throws a ProjectError,
+ * CommandError or UsageError, also for a pipe, which only the command itself reads.
+ */
+export async function projectServiceNames(named: string | undefined): Promise<string[]> {
+  const path = projectFilePath(named);
+  const isOther = importerOf(path) && existsSync(path);
+  const { services } = await (isOther ? convertToProject(path) : readProject(path, process.env));
+  return services.map(({ name }) => name);
+}

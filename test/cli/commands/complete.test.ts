@@ -1,5 +1,7 @@
 // Completions on Tab, alone and in the real shells.
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { completionsOf } from '../../../src/cli/commands/complete.ts';
 import { COMMAND_TABLE } from '../../../src/cli/commands.ts';
@@ -89,6 +91,26 @@ describe('shell completion', () => {
     expect(await offered('berth start --timeout ', state)).toEqual([]);
     expect(await offered('berth up -f ', state)).toEqual([':file']);
     expect(await offered('berth completion ', state)).toEqual(['bash', 'zsh', 'fish']);
+  });
+
+  it('offers the services of the project file without a daemon, and files', async ({ onTestFinished }) => {
+    const state = folder();
+    const place = folder();
+    const here = process.cwd();
+    onTestFinished(() => process.chdir(here));
+    process.chdir(place);
+    expect(await offered('berth up ', state)).toEqual([]);
+    const write = (file: string, text: string) => writeFileSync(join(place, file), text);
+    write('Procfile', 'site: sleep 1\nmail: sleep 1\n');
+    expect(await offered('berth up ', state)).toEqual(['site', 'mail']);
+    write('berth.yaml', 'services: {web: {cmd: sleep 1}, worker: {cmd: sleep 1}, db: {cmd: sleep 1}}');
+    write('other.yaml', 'services: {other: {cmd: sleep 1}}');
+    write('broken.yaml', 'services: {broken: {}}');
+    expect(await offered('berth up w', state)).toEqual(['web', 'worker']);
+    expect(await offered('berth up --no-wait web ', state)).toEqual(['worker', 'db']);
+    expect(await offered('berth up -f other.yaml ', state)).toEqual(['other']);
+    expect(await offered('berth up --file broken.yaml ', state)).toEqual([]);
+    expect(await offered('berth up -f ', state)).toEqual([':file']);
   });
 
   it('offers no names, and no error, without a daemon', async () => {
