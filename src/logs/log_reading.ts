@@ -84,6 +84,8 @@ export class LogReading {
   /** No remaining entry is earlier than this. */
   private bound: number;
   private isBegun = false;
+  /** The bytes between the position and the beginning of the log: they have been deleted unread. */
+  readonly lostBytes: number;
 
   constructor(options: LogReadingOptions) {
     const { filter, folder, place } = options;
@@ -93,6 +95,9 @@ export class LogReading {
     // Otherwise its beginning was deleted, or it is a new log with the name of a removed one.
     const isKept = place.offset >= start && place.offset <= end;
     this.offset = isKept ? place.offset : start;
+    // A log that is followed from its beginning may begin anywhere.
+    const hasRead = place.offset > 0 || place.marks > 0;
+    this.lostBytes = hasRead ? Math.max(0, start - place.offset) : 0;
     this.marks = isKept ? place.marks : 0;
     const openOf = (at: 0 | 1) =>
       openLineAt(this.files, isKept ? place.open[at] : null, this.offset, at === 0 ? 1 : 2);

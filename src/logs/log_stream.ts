@@ -150,6 +150,13 @@ export async function readMergedLogs(task: LogReadTask): Promise<LogReadAnswer> 
     .map(
       ({ name, ...log }) => [name, new LogReading({ ...log, folder: join(folder, name), filter })] as const,
     );
+  let lost = '';
+  for (const [name, { lostBytes, place }] of readings) {
+    if (lostBytes === 0) continue;
+    places.set(name, { place, run: places.get(name)?.run ?? null });
+    const data = JSON.stringify({ name, bytes: lostBytes });
+    lost += `id: ${placesCursor(places)}\nevent: lost\ndata: ${data}\n\n`;
+  }
   let frames = '';
   try {
     for (let next = earliestOf(readings); next; next = earliestOf(readings)) {
@@ -167,7 +174,7 @@ export async function readMergedLogs(task: LogReadTask): Promise<LogReadAnswer> 
       frames += `id: ${placesCursor(places)}\nevent: ${event}\ndata: ${entryJson(name, read.entry, ansi)}\n\n`;
     }
     return {
-      frames: Buffer.from(frames),
+      frames: Buffer.from(lost + frames),
       moved: readings.map(([name, { place }]) => ({ name, place })),
       unfinished: readings
         .filter(([, { earliest }]) => earliest !== Number.POSITIVE_INFINITY)

@@ -1,6 +1,6 @@
 // docs/reference.md "Logs of many services": a thousand lines a second of fifty services, followed at once by a
 // client and by the command line. `BERTH_LOG_LINES` is how many lines each prints, at twenty a second. And
-// followers that have had nothing yet when the daemon is killed.
+// followers of a daemon that is killed.
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -94,4 +94,29 @@ it('a follower that has had nothing yet gets what happens while no daemon runs',
     () => shown.every((text, index) => text.includes(index < 2 ? 'the line' : 'crashed')),
     () => shown,
   );
+});
+
+it('a follower is told of what was deleted while no daemon ran, and goes on', async () => {
+  const config = `port = ${freePort()}\n[logs]\nmax_bytes = 65536\nkeep = 1\n`;
+  const daemon = await startDaemon({ config });
+  const sign = join(newFolder(), 'sign');
+  const cmd = `echo the first; until [ -e ${sign} ]; do sleep 0.02; done; seq 100000; echo the last`;
+  await daemon.request('POST', '/v1/services', { name: 'web', port: null, cmd });
+  const { body } = await daemon.request('POST', '/v1/services/web/start');
+  const env = cleanEnv(newFolder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const follower = spawn(process.execPath, [BIN, 'logs', '-f', 'web'], { env });
+  afterThisTest(() => void follower.kill('SIGINT'));
+  const shown = { stdout: '', stderr: '' };
+  for (const from of ['stdout', 'stderr'] as const)
+    follower[from].on('data', (text) => (shown[from] += String(text)));
+  await eventually(() => shown.stdout === 'the first\n');
+  daemon.signal('SIGKILL');
+  await daemon.exited;
+  writeFileSync(sign, '');
+  await eventually(() => !isAlive(body.pid));
+  await startDaemon({ config, stateDir: daemon.stateDir });
+  await eventually(() => shown.stdout.endsWith('\nthe last\n'));
+  const [, lost = ''] = /\nPart of the log of web is no longer kept: (\d+) bytes\n$/.exec(shown.stderr) ?? [];
+  const all = ['the first', ...Array.from({ length: 100_000 }, (_, at) => at + 1), 'the last', ''].join('\n');
+  expect(shown.stdout.length + Number(lost), shown.stderr).toBe(all.length);
 });

@@ -28,6 +28,7 @@ interface Row {
   at: string;
   text?: string;
   event?: string;
+  bytes?: number;
   offset?: number;
 }
 
@@ -154,6 +155,33 @@ describe('a stream of many logs', () => {
       }
     },
   );
+
+  test('says how much was deleted before it was read, once, and nothing where all was read', async () => {
+    const writer = new LogWriter(join(folder, 'web'), { maxBytes: 100, keep: 1 }, () => 1_000_000);
+    const print = (from: number, to: number): void => {
+      for (let at = from; at < to; at += 1) writer.append(1, RUN, Buffer.from(`line ${at}\n`.padStart(10)));
+    };
+    print(0, 100);
+    const reader = new Reader([['web', BEGINNING]]);
+    await reader.read();
+    print(100, 105);
+    await reader.read();
+    expect(reader.rows.filter(({ bytes }) => bytes !== undefined)).toEqual([]);
+    expect(reader.rows.at(-1)?.text?.trim()).toBe('line 104');
+    const { id } = must(reader.rows.at(-1));
+    print(105, 200);
+    for (const late of [reader, Reader.after(id, ['web'])]) {
+      const before = late.rows.length;
+      await late.read();
+      const [lost, first, ...rest] = late.rows.slice(before);
+      expect(lost).toMatchObject({ name: 'web', bytes: must(first?.offset) - 105 * 10 });
+      expect(must(lost?.bytes)).toBeGreaterThan(0);
+      expect(rest.at(-1)?.text?.trim()).toBe('line 199');
+      const resumed = Reader.after(must(lost).id, ['web']);
+      await resumed.read();
+      expect(shown(resumed.rows)).toEqual(shown([must(first), ...rest]));
+    }
+  });
 
   test('shows an unfinished line when its run has ended', async () => {
     const writer = new LogWriter(join(folder, 'web'), { maxBytes: 500, keep: 10 }, () => 1_000_000);

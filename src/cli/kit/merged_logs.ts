@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { Client } from '../../client/create_client.ts';
 import type { LogStreamOptions, StreamedLogEntry } from '../../client/methods/logs.ts';
+import { countText } from '../../presentation/format.ts';
 import { type CommandContext, onStreamState } from './context.ts';
 import { LOG_COLOURS } from './print_logs.ts';
 import { safeJson, sanitizeColoured } from './sanitize.ts';
@@ -73,15 +74,18 @@ function entryData({ id: _id, ...entry }: StreamedLogEntry): string {
 export async function printMergedLogs(
   context: CommandContext,
   client: Client,
-  query: Omit<LogStreamOptions, 'onState'>,
+  query: Omit<LogStreamOptions, 'onState' | 'onLost'>,
   view: MergedLogView,
 ): Promise<number> {
   const { out } = context;
   // Requests colours only if the output shows them.
   const ansi = !out.isData && out.style('red', 'x') !== 'x';
   const textOf = out.isData ? (entry: StreamedLogEntry) => `${entryData(entry)}\n` : entryText(context, view);
+  const onState = onStreamState(context);
+  const onLost: LogStreamOptions['onLost'] = ({ name, bytes }) =>
+    out.note(`Part of the log of ${view.label(name)} is no longer kept: ${countText(bytes, 'byte')}`);
   let count = 0;
-  for await (const entry of client.streamLogs({ ...query, ansi, onState: onStreamState(context) })) {
+  for await (const entry of client.streamLogs({ ...query, ansi, onState, onLost })) {
     count += 1;
     const text = textOf(entry);
     if (text !== '') out.raw(text);

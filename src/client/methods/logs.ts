@@ -67,17 +67,28 @@ export async function* followGrowth(
 export type LogSearchOptions = CallOptions & QueryInputOf<typeof logs.search>;
 
 /** The same for a stream; `lastEventId` is the id of the entry after which to continue. */
-export type LogStreamOptions = StreamOptions & QueryInputOf<typeof logs.follow>;
+export interface LogStreamOptions extends StreamOptions, QueryInputOf<typeof logs.follow> {
+  /** Called when `bytes` of the log of `name` were deleted by rotation before the stream had read them. */
+  onLost?: (lost: { name: string; bytes: number }) => void;
+}
 
 /** An entry with its id, from which a later stream can continue. */
 export type StreamedLogEntry = LogEntry & { id: string };
 
 async function* streamLogs(endpoint: Endpoint, options: LogStreamOptions): AsyncGenerator<StreamedLogEntry> {
-  const { signal: _signal, onState: _onState, reconnect: _reconnect, lastEventId, ...query } = options;
+  const {
+    signal: _signal,
+    onState: _onState,
+    reconnect: _reconnect,
+    onLost,
+    lastEventId,
+    ...query
+  } = options;
   const open = (after: string | null, signal: AbortSignal) =>
     sendRequest(endpoint, logs.follow, { query, signal }, { lastEventId: after });
   for await (const { id, event, data } of sseFrames(open, lastEventId ?? null, options)) {
     if (event === 'end') return;
+    if (event === 'lost') onLost?.(JSON.parse(data) as { name: string; bytes: number });
     if (event === 'line' || event === 'run')
       yield Object.assign(JSON.parse(data) as LogEntry, { id: id ?? '' });
   }
