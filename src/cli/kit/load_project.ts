@@ -38,7 +38,10 @@ export function projectFileHere(): string | undefined {
   return found === undefined ? undefined : canonical(found);
 }
 
-/** Its `realProjectFile`: `down` must find the services of a deleted file. A pipe counts as a file in this folder. */
+/**
+ * Its `realProjectFile`, because `down` must find the services of a deleted file. A pipe counts as a file in
+ * this folder.
+ */
 function canonical(path: string): string {
   const full = resolve(path);
   if (isNamelessPipe(full)) return join(process.cwd(), basename(full));
