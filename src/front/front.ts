@@ -1,37 +1,29 @@
 // The HTTP front of the daemon. The main thread calls `createFront`, then `listen`, then `setReady(true)`.
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AgentTokens } from '../adapters/agent_tokens.ts';
-import { openFilesLimit } from '../adapters/process/open_files_limit.ts';
 import { localUrl } from '../adapters/url_host.ts';
 import { serviceAddress } from '../protocol/address.ts';
-import { fail } from '../protocol/errors.ts';
 import type { EventRecord } from '../protocol/events.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { LogJobs } from '../protocol/logs.ts';
 import type { SystemReading } from '../protocol/system.ts';
 import type { Node } from '../runtime/actor.ts';
-import { withTimeout } from '../runtime/deferred.ts';
-import { EVENTS, HTTP, KIB } from '../settings/limits.ts';
+import { EVENTS } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { AccessKeys } from './api/access_keys.ts';
 import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
 import { CloudGate, type CloudPart, noCloud } from './api/cloud_gate.ts';
 import { CommandOwners } from './api/command_owners.ts';
 import { forwardedPaths } from './api/forwarded_paths.ts';
-import { type AllowedCallers, Guard } from './api/guard.ts';
+import type { AllowedCallers } from './api/guard.ts';
 import { RedirectPages } from './api/redirect_pages.ts';
-import { HttpReply } from './api/reply.ts';
-import { RequestHandler } from './api/request_handler.ts';
-import { Router } from './api/router.ts';
 import type { Route } from './api/routes.ts';
 import { SERVED } from './api/served_routes.ts';
 import type { PageLookup } from './api/static_pages.ts';
+import { ApiListeners } from './api_listeners.ts';
 import { RequestCounts } from './metrics/request_counts.ts';
 import { StartTimes } from './metrics/start_times.ts';
-import { BodyBudget } from './server/body_budget.ts';
 import { Forwarder } from './server/forwarding.ts';
-import type { HttpServer } from './server/http_server.ts';
-import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
+import type { ServerKind } from './server/listen.ts';
 import { AgentConnections } from './streams/agent_connections.ts';
 import { AgentWaits } from './streams/agent_waits.ts';
 import { CloudEventStreams } from './streams/cloud_event_streams.ts';
@@ -99,11 +91,6 @@ export interface FrontOptions extends AccessSettings {
   server?: ServerKind;
 }
 
-/** How long `close` waits for pending answers. */
-const DRAIN_MS = 5_000;
-/** The longest message of a WebSocket: enough for pasting into a terminal. */
-const MAX_MESSAGE_BYTES = 256 * KIB;
-
 export interface Front {
   /** Starts the `views` and `viewers` actors, so that owners may send to them. */
   start(): Promise<void>;
@@ -127,16 +114,6 @@ export interface Front {
 
 export const createFront = (options: FrontOptions): Front => new HttpFront(options);
 
-interface ApiListener {
-  bind: string;
-  port: number;
-  routes: readonly Route[];
-  cloudOnly: boolean;
-  /** undefined: the best server that loads. */
-  kind: ServerKind | undefined;
-  tls?: { cert: string; key: string };
-}
-
 class HttpFront implements Front {
   private readonly options: FrontOptions;
   private readonly events: EventFeed<EventRecord>;
@@ -144,12 +121,8 @@ class HttpFront implements Front {
   private readonly mergedLogs: MergedLogs;
   private readonly terminals: TerminalSockets;
   private readonly app: { -readonly [K in keyof AppContext]: AppContext[K] };
-  private readonly guards: Guard[] = [];
-  private readonly handlers: RequestHandler[] = [];
-  private readonly servers: HttpServer[] = [];
-  private readonly bodies = new BodyBudget(HTTP.maxBodyBytesInFlight);
+  private readonly listeners: ApiListeners;
   private readonly forwarder: Forwarder | null;
-  private callers: AllowedCallers;
   private stopKeepAlive = () => {};
   private openapiDocument: Promise<Uint8Array> | null = null;
 
@@ -157,9 +130,8 @@ class HttpFront implements Front {
     const { node, token, allowedExtensions, allowedOrigins, cloud, daemonInfo } = options;
     this.options = options;
     const holder = () => cloud?.views.holder() ?? null;
-    const paths = forwardedPaths(() => ({ keys: this.app.cloudKeys, guards: this.guards }));
+    const paths = forwardedPaths(() => ({ keys: this.app.cloudKeys, guards: this.listeners.guards }));
     this.forwarder = options.serves === 'cloud' ? new Forwarder(holder, paths) : null;
-    this.callers = { allowedExtensions, allowedOrigins };
     const subscribe = () => node.ref('events').ask('subscribe', {});
     this.events = new EventFeed(
       { clock: node.clock, subscribe },
@@ -206,6 +178,12 @@ class HttpFront implements Front {
       openapi: () => this.openapi(),
       ref: node.ref.bind(node),
     };
+    const { forwarder } = this;
+    this.listeners = new ApiListeners(
+      this.app,
+      { ...options, clock: node.clock, forwarder },
+      { allowedExtensions, allowedOrigins },
+    );
   }
 
   async start(): Promise<void> {
@@ -255,7 +233,7 @@ class HttpFront implements Front {
       return { port: cloudPort, cloudPort, server: name };
     }
     const routes = cloud && !own ? SERVED.all : SERVED.daemon;
-    const main = await this.openListener({ bind, port, routes, cloudOnly: false, kind: server });
+    const main = await this.listeners.open({ bind, port, routes, cloudOnly: false, kind: server });
     this.app.daemonInfo = { ...this.app.daemonInfo, front: main.name };
     const url = localUrl(bind, main.port);
     this.app.mcp.address = { url, cloudUrl: url };
@@ -271,7 +249,7 @@ class HttpFront implements Front {
    * connection a request came on.
    */
   private openCloudListener(own: NonNullable<CloudFront['ownListener']>, routes: readonly Route[]) {
-    return this.openListener({ ...own, routes, cloudOnly: true, kind: 'node:http' });
+    return this.listeners.open({ ...own, routes, cloudOnly: true, kind: 'node:http' });
   }
 
   restoreEvents(): Promise<void> {
@@ -292,8 +270,7 @@ class HttpFront implements Front {
   }
 
   reload({ token, ...callers }: AccessSettings): void {
-    this.callers = callers;
-    for (const guard of this.guards) guard.reload(callers);
+    this.listeners.allow(callers);
     if (!this.app.keys.reload(token)) return;
     // All of these were opened with the old token.
     this.events.hub.cut();
@@ -301,7 +278,7 @@ class HttpFront implements Front {
     this.mergedLogs.cut();
     this.terminals.cut();
     this.app.mcp.cut();
-    for (const handler of this.handlers) handler.pending.endToken();
+    this.listeners.endToken();
   }
 
   shutdown(): void {
@@ -310,7 +287,7 @@ class HttpFront implements Front {
 
   async close(): Promise<void> {
     this.shutdown();
-    for (const server of this.servers) server.stopListening();
+    this.listeners.stopListening();
     this.app.agentWaits.end();
     this.events.close();
     this.app.cloudEvents.close();
@@ -322,12 +299,7 @@ class HttpFront implements Front {
     this.stopKeepAlive();
     this.app.keys.withdrawCodes();
     this.app.keys.shares.endAll();
-    const idle = this.handlers.map((handler) => handler.pending.idle());
-    await withTimeout(DRAIN_MS, Promise.all(idle), this.options.node.clock);
-    for (const handler of this.handlers) handler.pending.failAll();
-    // The last messages still go out in this turn.
-    await nextTurn();
-    for (const server of this.servers) server.close();
+    await this.listeners.close();
     this.forwarder?.close();
   }
 
@@ -340,61 +312,5 @@ class HttpFront implements Front {
       throw error;
     });
     return this.openapiDocument;
-  }
-
-  private async openListener(listener: ApiListener): Promise<{ port: number; name: ServerKind }> {
-    const { onDefect, pageLookup, describePortHolder, cloud, log } = this.options;
-    const { bind, routes, cloudOnly, kind, tls } = listener;
-    const { requests, keys, cloudKeys } = this.app;
-    const share = HTTP.connectionShare[cloudOnly ? 'cloud' : 'daemon'];
-    const create = await chooseServer(log, kind);
-    // Null until the port is known: before that there is nothing to compare a Host with.
-    let handler: RequestHandler | null = null;
-    const server = create({
-      handle: (exchange) => {
-        if (handler) handler.handle(exchange);
-        else
-          new HttpReply(exchange, '', { requests, onDefect }).fail(
-            fail('daemon_busy', 'the daemon is starting'),
-          );
-      },
-      prepare: (exchange) => handler?.prepare(exchange) ?? null,
-      webSocketPaths: routes
-        .filter(({ kind }) => kind === 'socket')
-        .map(({ path }) => path.replace(/\{(\w+)\}/, ':$1')),
-      maxMessageBytes: MAX_MESSAGE_BYTES,
-      bodies: this.bodies,
-      ...(this.forwarder ? { forwarder: this.forwarder } : {}),
-      maxConnections: Math.floor(openFilesLimit() * share),
-      ...(cloudOnly ? { maxStrangers: HTTP.maxStrangers } : {}),
-      onDefect,
-      ...(tls ? { tls } : {}),
-    });
-    const port = await listenOnAll(server, {
-      bind,
-      port: listener.port,
-      ...(describePortHolder ? { describePortHolder } : {}),
-    });
-    this.servers.push(server);
-    const guard = new Guard({
-      bind,
-      port,
-      keys,
-      cloudKeys: cloudOnly || !cloud?.ownListener ? cloudKeys : null,
-      views: this.app.cloud.views,
-      forwarder: this.forwarder,
-      cloudOnly,
-      ...this.callers,
-    });
-    this.guards.push(guard);
-    handler = new RequestHandler({
-      guard,
-      router: new Router(routes),
-      app: this.app,
-      pageLookup: cloudOnly ? () => null : pageLookup,
-      onDefect,
-    });
-    this.handlers.push(handler);
-    return { port, name: server.name };
   }
 }
