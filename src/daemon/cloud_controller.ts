@@ -6,6 +6,7 @@ import type { RemoteBerth } from '../client/remote_berth.ts';
 import type { CloudFront } from '../front/front.ts';
 import { CloudViews } from '../front/views/cloud_views.ts';
 import { cloudViewsActor } from '../front/views/cloud_views_actor.ts';
+import { ERRORS } from '../protocol/errors.ts';
 import { type Node, tolerateFailure } from '../runtime/actor.ts';
 import { type Settings, SettingsError } from '../settings/config.ts';
 import { ensureSecret, readSecret } from '../settings/state_dir.ts';
@@ -93,6 +94,7 @@ export class CloudController {
     this.views.principals.verifier = await userVerifier(settings);
     await this.node.start('cloudviews', cloudViewsActor, this.views);
     await this.node.start('threads', threadsActor, this.threads);
+    if (this.isShared) this.node.onPeerLost((peer) => this.onThreadLost(peer));
     return {
       token,
       views: this.views,
@@ -102,6 +104,13 @@ export class CloudController {
       login: loginSettings(settings),
       remote: this.remote && (await import('./remote_berth.ts')).remoteApi(this.remote),
     };
+  }
+
+  /** What the views have may be out of date at once: another Berth may have the clusters by now. */
+  private onThreadLost(peer: string): void {
+    if (peer !== 'cloud') return;
+    const reason = 'this Berth has lost its cloud part, which starts again';
+    this.views.markUnavailable('standing_by', reason, ERRORS.standing_by.hint, null);
   }
 
   /**

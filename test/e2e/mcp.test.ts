@@ -1,5 +1,5 @@
 // docs/reference.md "MCP" on the real daemon with the official client, over HTTP and over stdio.
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -238,6 +238,27 @@ describe('the official client', () => {
         services: [{ name: 'shop--web', status: 'running', error: null }],
       });
     expect(readFileSync(join(cwd, 'made'), 'utf8')).toBe('x\nx\nx\n');
+  });
+
+  it('brings a stack up in order while one of it is still being started', async () => {
+    const daemon = await daemonOf();
+    const cwd = folder();
+    const db = 'touch begun; while [ ! -e gate ]; do sleep 0.02; done; echo up; exec sleep 600';
+    writeFileSync(
+      join(cwd, 'berth.yaml'),
+      `name: shop\nservices:\n  db: { cmd: ${JSON.stringify(db)}, port: null, ready: { log: up } }\n` +
+        '  web: { cmd: "test -e gate && exec sleep 600", port: null, depends_on: [db] }\n',
+    );
+    const client = await overStdio(daemon, '2026-07-28', cwd);
+    const first = call(client, 'stack_up', { folder: cwd });
+    await eventually(() => existsSync(join(cwd, 'begun')));
+    const second = call(client, 'stack_up', { stack: 'shop' });
+    const started = { name: 'shop--web', event: 'service.started', timeout: 200 };
+    expect(await call(client, 'wait_for', started)).toMatchObject({ met: false, status: 'stopped' });
+    writeFileSync(join(cwd, 'gate'), '');
+    const services = ['db', 'web'].map((name) => ({ name: `shop--${name}`, status: 'running', error: null }));
+    expect(await second).toMatchObject({ services });
+    expect(await first).toMatchObject({ services });
   });
 
   it('also speaks the previous version', async () => {

@@ -415,10 +415,35 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     await late;
     expect(scalings()).toBe(sent);
     expect(double.get('Deployment', 'web', 'stopped').spec.replicas).toBe(3);
-    expect(first.stderr()).toMatch(
-      /^berth: this replica has lost the lease of the shared database, and stands by: .+\n/m,
+    await eventually(() =>
+      /^berth: this replica has lost the lease of the shared database, and stands by: .+\n/m.test(
+        first.stderr(),
+      ),
     );
     expect(first.stderr()).not.toContain('crashed');
+  });
+
+  it('no longer answer for the lease holder once its connection to the database is dead and another has it', async () => {
+    const team = await newTeam();
+    let isDead = false;
+    const way = await tcpWay(
+      () => must(postgres).port,
+      (chunk) => (isDead ? null : chunk),
+    );
+    afterThisTest(() => way.close());
+    const first = await startServer({ ...team, url: team.url.replace(/:\d+\//, `:${way.port}/`) });
+    await addWorkload(first, 'stale');
+    const second = await startServer(team);
+    const events = http.get({
+      ...{ port: first.port, path: '/k8s/events', agent: false },
+      headers: { Authorization: 'Bearer cloud' },
+    });
+    const [stream] = (await once(events, 'response')) as [http.IncomingMessage];
+    const ended = once(stream.resume(), 'close');
+    isDead = true;
+    await untilHeld(second);
+    expect((await askAlone(first, '/k8s/workloads')).body.code).toBe('standing_by');
+    await ended;
   });
 
   it('end a connection that the standby passes on to a lease holder that stands still', async () => {

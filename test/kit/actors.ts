@@ -94,7 +94,8 @@ export function virtualClock(startMs = Date.UTC(2030, 0, 1)): VirtualClock {
     return first;
   };
   return {
-    now: () => startMs + elapsed,
+    // Whole milliseconds, as of a system clock, though a timer may be due between two.
+    now: () => Math.floor(startMs + elapsed),
     monotonic: () => elapsed,
     after: (ms, callback) => add(ms, null, callback),
     every: (ms, callback) => add(ms, ms, callback),

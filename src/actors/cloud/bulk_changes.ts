@@ -14,6 +14,8 @@ export interface BulkChangesOwner {
   sleep(id: string, holdMs: number | null, operation: string | undefined): Promise<number>;
   /** `inTurn` makes each change in the cluster; waits for dependencies are outside of it. */
   wake(id: string, change: Pick<BulkChange, 'operation' | 'subject'>, inTurn: InTurn): Promise<number>;
+  /** Whether a wake of the workload is under way or waits for its dependencies. */
+  isWaking(id: string): boolean;
   /** The change of one workload after the other as a dry run, see `ScaleChanges.rehearsal`. */
   rehearsal(change: BulkChange): (id: string) => Promise<number>;
   /** These changes have failed. Resolves when that is in the audit log. */
@@ -147,7 +149,10 @@ export class BulkChanges {
     // Already done for this operation, so the answer is the same as then.
     if (isThere(replicas) && (isSleptBy(seen, operation) || isWokenBy(seen, operation)))
       return { ...subject, outcome: 'changed', replicas, code: null, message: null };
-    if (isThere(replicas)) return { ...subject, outcome: 'unchanged', replicas, code: null, message: null };
+    // The sleep precedes a wake that has not changed anything yet.
+    const isOpen = to === 'asleep' && this.owner.isWaking(id);
+    if (isThere(replicas) && !isOpen)
+      return { ...subject, outcome: 'unchanged', replicas, code: null, message: null };
     const changed = changeOne(id, (work) => this.inLane(clusterId, work));
     const done = changed.then((count): BulkResult => {
       const outcome = isThere(count) ? (isDryRun ? 'would_change' : 'changed') : 'failed';

@@ -59,7 +59,8 @@ export interface ReadyWaitOptions {
 export class ReadyWait {
   private readonly options: ReadyWaitOptions;
   private readonly changes: ChangeWaiters;
-  private isEnded = false;
+  /** The server shuts down. */
+  isEnded = false;
 
   constructor(options: ReadyWaitOptions) {
     this.options = options;

@@ -102,6 +102,11 @@ export class ScaleChanges {
     return underWay && underWay.subject === subject ? underWay.woken : this.startWake(id, request);
   }
 
+  /** Whether a wake is under way or waits for its dependencies. */
+  isWaking(id: string): boolean {
+    return this.waking.has(id) || this.orders.isWaiting(id);
+  }
+
   /**
    * Checks one after the other whether `change` could be made of workloads, and changes nothing: the result
    * takes an id, and resolves with the replica count that the workload would have. Fails as the change would.

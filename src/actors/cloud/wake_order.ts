@@ -33,7 +33,7 @@ export interface WakeOrderOwner {
     get(id: string): StoredWorkload | undefined;
     showAgain(ids: readonly string[]): void;
   };
-  readonly readyWait: { untilReady(id: string, ms: number): Promise<void> };
+  readonly readyWait: { isEnded: boolean; untilReady(id: string, ms: number): Promise<void> };
 }
 
 type Row = StoredWorkload;
@@ -133,7 +133,8 @@ export class WakeOrders {
    * Wakes the dependencies of a sleeping workload, waits a limited time until they are ready, and then calls
    * `wake`. One that does not become ready does not block the wake. The report is an event of the dependency
    * alone: whoever may see the workload may not see what it is woken after. Fails workload_conflict at once
-   * when a sleep of the workload is requested meanwhile, and as `wake` does.
+   * when a sleep of the workload is requested meanwhile, daemon_busy when the server shuts down, and as
+   * `wake` does.
    */
   wakeAfter<R>(row: Row, request: WakeRequestOf, wake: () => Promise<R>): Promise<R> {
     const waitMs = request.by === 'connection' ? WAKE_ORDER.connectionWaitMs : WAKE_ORDER.waitMs;
@@ -144,6 +145,11 @@ export class WakeOrders {
   /** A sleep of the workload is requested, and precedes its wakes that wait for its dependencies. */
   overtake(id: string): void {
     for (const tell of this.overtaken.get(id) ?? []) tell();
+  }
+
+  /** Whether a wake of the workload waits for its dependencies. */
+  isWaiting(id: string): boolean {
+    return this.overtaken.has(id);
   }
 
   private async unlessOvertaken<R>(row: Row, wait: Promise<void>, wake: () => Promise<R>): Promise<R> {
@@ -161,6 +167,8 @@ export class WakeOrders {
       all.delete(tell);
       if (all.size === 0) this.overtaken.delete(row.id);
     }
+    if (this.owner.readyWait.isEnded)
+      throw fail('daemon_busy', `the server ended before ${targetName(row.seen)} was woken`);
     if (!isOvertaken) return wake();
     throw fail('workload_conflict', `${targetName(row.seen)} was put to sleep while it was being woken`);
   }

@@ -115,6 +115,7 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
         (await this.scale.sleep({ id, by: 'request', holdMs, ...(operation && { operation }) })).replicas,
       wake: async (id, change, inTurn) =>
         (await this.scale.wake({ id, by: 'request', ...change }, inTurn)).replicas,
+      isWaking: (id) => this.scale.isWaking(id),
       rehearsal: (change) => this.scale.rehearsal(change),
       onFailed: (change, results) => this.reportFailed(change, results),
     });

@@ -1,6 +1,6 @@
 // berth down
 import { existsSync, realpathSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, sep } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { importerOf } from '../../project/importers.ts';
@@ -30,13 +30,17 @@ interface Extent {
 }
 
 /**
- * The stack that is up in this folder: `usual`, that of another tool's file here, if it has services;
- * otherwise the only one that has. Undefined if none has. Throws a CommandError that names them if several
- * have.
+ * The stack that is up in this folder, or in the nearest one above it that has any: `usual`, that of another
+ * tool's file here, if it has services; otherwise the only one that has. Undefined if none has. Throws a
+ * CommandError that names them if several have.
  */
 async function stackUpHere(client: Client, usual: string | null): Promise<string | undefined> {
-  const here = realpathSync(process.cwd());
-  const used = (await client.stacks()).filter(({ path, services }) => path === here && services > 0);
+  const here = realpathSync(process.cwd()) + sep;
+  const above = (await client.stacks()).filter(
+    ({ path, services }) => path !== null && here.startsWith(path + sep) && services > 0,
+  );
+  const nearest = Math.max(...above.map(({ path }) => path?.length ?? 0));
+  const used = above.filter(({ path }) => path?.length === nearest);
   const names = used.map(({ name }) => name);
   if (usual !== null && names.includes(usual)) return usual;
   if (names.length < 2) return names[0];

@@ -1,7 +1,7 @@
 // Tools for stacks: the services of a project in one working tree.
 import { z } from '../../adapters/zod.ts';
 import type { Client } from '../../client/create_client.ts';
-import { BerthError, isBerthError } from '../../client/errors.ts';
+import { BerthError } from '../../client/errors.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
 import { HOOKS, isHook } from '../../protocol/hooks.ts';
@@ -75,18 +75,18 @@ async function runCreateHook({ client, signal }: ToolCall, stack: string): Promi
   if (isThere) await client.start(hook, { signal, ifChanged: true });
 }
 
-/** Starts one service, unless it is up already; a task only if it has changed since it completed. */
+/**
+ * Starts one service, or waits for its start that is under way; a task only if it has changed since it
+ * completed.
+ */
 async function startOne(
   client: Client,
   { kind, name }: ServiceDetail,
   timeout: number | undefined,
   signal: AbortSignal,
 ) {
-  try {
-    await client.start(name, { timeout, signal, ifChanged: kind === 'task' });
-  } catch (error) {
-    if (!isBerthError(error) || error.code !== 'already_running') throw error;
-  }
+  const ifTask = kind === 'task' ? { ifChanged: true } : { join: true };
+  await client.start(name, { timeout, signal, ...ifTask });
 }
 
 /** Brings up the project of a folder as `berth up` does. */

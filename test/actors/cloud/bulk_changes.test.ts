@@ -267,6 +267,7 @@ it('selects without a copy of any workload, since a request looks at all of them
     rows: () => rows,
     sleep: async () => 0,
     wake: async () => 1,
+    isWaking: () => false,
     rehearsal: () => async () => 0,
     onFailed: async () => undefined,
   };

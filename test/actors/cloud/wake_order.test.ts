@@ -1,5 +1,6 @@
 // Workloads that are woken after others, over the wire-accurate double. docs/reference.md "Wake order".
 import { describe, expect, it } from 'vitest';
+import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
 import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { auditOf, type Cloud, type CloudOptions, cloud, doubleWith } from '../../kit/cloud.ts';
 import { eventually } from '../../kit/eventually.ts';
@@ -237,6 +238,32 @@ describe('a wake', () => {
     expect(begun.outcome).toBe('workload_conflict');
     expect(woken(double)).toEqual(['db']);
     await sleep(here, 'db');
+  });
+
+  it('that waits is cancelled by a sleep of all workloads, too', async () => {
+    const { here, double, clusterId } = await asleep({ app: 'db', db: null }, ['db']);
+    const begun = beginWake(here, 'app');
+    await here.until('web/db', ({ state }) => state === 'waking');
+    const change = { ...ALL_WORKLOADS, holdMs: null, isDryRun: false, to: 'asleep', clusterId } as const;
+    const results = await here.workloads.ask('changeMany', change);
+    expect(results.map(({ name, outcome }) => [name, outcome])).toEqual([
+      ['app', 'changed'],
+      ['db', 'changed'],
+    ]);
+    await eventually(() => begun.outcome !== undefined);
+    expect(begun.outcome).toBe('workload_conflict');
+    expect(double.get('Deployment', 'web', 'app').spec.replicas).toBe(0);
+    const again = await here.workloads.ask('changeMany', change);
+    expect(again.map(({ outcome }) => outcome)).toEqual(['unchanged', 'unchanged']);
+  });
+
+  it('that waits is not made when the server shuts down', async () => {
+    const { here, double } = await asleep({ app: 'api', api: 'db', db: null }, ['db']);
+    const begun = beginWake(here, 'app');
+    await here.until('web/db', ({ state }) => state === 'waking');
+    await here.workloads.ask('endLongRequests', {});
+    await eventually(() => begun.outcome !== undefined);
+    expect([begun.outcome, woken(double)]).toEqual(['daemon_busy', ['db']]);
   });
 
   it.each([

@@ -30,7 +30,12 @@ interface Project {
   folder: string;
   file: string;
   write(text: string): void;
-  run(line: string, env?: Record<string, string>, onStdout?: RunOptions['onStdout']): Promise<Ran>;
+  run(
+    line: string,
+    env?: Record<string, string>,
+    onStdout?: RunOptions['onStdout'],
+    cwd?: string,
+  ): Promise<Ran>;
   /** The service of the stack as the daemon shows it. */
   get(name: string): Promise<any>;
   /** By the short names of the stack, and the registered names of others. */
@@ -50,8 +55,8 @@ async function project(text: string, daemon?: Daemon): Promise<Project> {
     folder: at,
     file,
     write: (now) => writeFileSync(file, now),
-    run: (line, env = {}, onStdout = () => {}) =>
-      berth(line.split(' '), { cwd: at, env: cleanEnv(home, { ...base, ...env }), onStdout }),
+    run: (line, env = {}, onStdout = () => {}, cwd = at) =>
+      berth(line.split(' '), { cwd, env: cleanEnv(home, { ...base, ...env }), onStdout }),
     get: async (name) => (await berthd.request('GET', `/v1/services/${STACK}--${name}`)).body,
     pids: async () => {
       const { body } = await berthd.request('GET', '/v1/services');
@@ -611,7 +616,10 @@ describe('down', () => {
       `Nothing of ${file} is up. \`berth down -f one.yaml\` ends what is.\n`,
     );
     rmSync(file);
-    expect((await run('down')).stdout).toMatch(/^✓ web is stopped and removed/);
+    mkdirSync(join(at, 'sub'));
+    expect((await run('down', {}, undefined, join(at, 'sub'))).stdout).toMatch(
+      /^✓ web is stopped and removed/,
+    );
   });
 
   it.each([
