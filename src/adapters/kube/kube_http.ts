@@ -301,7 +301,8 @@ class PooledKubeHttp implements KubeHttp {
       if (error instanceof KubeError) throw this.redacted(error);
       const failure = noAnswerFailure(this.dialer.host, error);
       if (!failure) throw error;
-      call?.onNoAnswer(failure.message);
+      // A change that this Berth may not make says nothing about the cluster.
+      if (failure.code !== 'standing_by') call?.onNoAnswer(failure.message);
       throw failure;
     } finally {
       call?.onGivenUp();

@@ -28,7 +28,11 @@ export async function checkServer(address: DatabaseAddress, connection: Database
   // Names and reasons have any characters.
   if (facts.encoding !== 'UTF8')
     throw new DatabaseError('never', `its encoding is ${facts.encoding}; UTF8 is needed`);
-  if (facts.readonly) throw new DatabaseError('again', 'it is read-only: a standby, or set so');
+  if (facts.readonly) {
+    // What is set for the database applies to new sessions only.
+    connection.reconnect();
+    throw new DatabaseError('again', 'it is read-only: a standby, or set so');
+  }
   await checkNotices(address, connection);
 }
 

@@ -119,6 +119,11 @@ export class DatabaseConnection {
     }
   }
 
+  /** Ends the session: the next query begins a new one. */
+  reconnect(): void {
+    this.drop();
+  }
+
   /** Ends the connection, and with it any running query. */
   close(): void {
     this.isClosed = true;

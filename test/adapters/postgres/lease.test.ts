@@ -155,4 +155,20 @@ describe(`the lease of a shared database${NO_POSTGRES}`, () => {
       message: expect.stringContaining('pool in transaction mode'),
     });
   });
+
+  it('that is read-only is asked again in a new session, which has what is set by then', async () => {
+    const url = await must(server).createDatabase();
+    const address = readDatabaseUrl(url);
+    const connection = new DatabaseConnection(address, { purpose: 'test', deadlineMs: 30_000 });
+    afterThisTest(() => connection.close());
+    const set = (value: string) =>
+      must(server).run(
+        url.replace(/[^/]+$/, 'postgres'),
+        `ALTER DATABASE ${url.split('/').at(-1)} SET default_transaction_read_only = ${value}`,
+      );
+    await set('on');
+    await expect(checkServer(address, connection)).rejects.toMatchObject({ kind: 'again' });
+    await set('off');
+    await checkServer(address, connection);
+  });
 });
