@@ -1,5 +1,4 @@
 // The contents of the cloud thread.
-import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import { cloudOperationsActor } from '../actors/cloud/cloud_operations.ts';
 import { tethersActor } from '../actors/tethers/tethers.ts';
@@ -9,16 +8,13 @@ import { embeddedCloudStore } from '../adapters/storage/embedded_cloud.ts';
 import type { Store } from '../adapters/storage/store_tables.ts';
 import type { RemoteBerth } from '../client/remote_berth.ts';
 import type { Node } from '../runtime/actor.ts';
+import { berthName } from '../settings/state_dir.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { endThread } from './end_thread.ts';
 import { historyIn, startCloud, startEvents, vaultOf } from './start_cloud.ts';
 import type { ThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
-
-/** The name of this Berth on the workloads of a cluster: its machine, and a hash of its state directory. */
-const berthName = (stateDir: string): string =>
-  `${hostname()}/${createHash('sha256').update(stateDir).digest('hex').slice(0, 8)}`;
 
 /** Starts what tethers to another Berth's workloads need: no clusters, and so no vault. */
 async function setupRemote(

@@ -1,6 +1,6 @@
 // The state directory, docs/reference.md "State directory": private to the user. Secrets in it are created
 // exclusively, and refused if others can read them.
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import {
   closeSync,
   constants,
@@ -18,6 +18,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { hostname } from 'node:os';
 import { isAbsolute, resolve } from 'node:path';
 import { SettingsError, xdgDir } from './config.ts';
 import { openRegularFile } from './state_files.ts';
@@ -161,6 +162,10 @@ export function replaceSecret(path: string, secret: string): void {
     throw new SettingsError(`${path}: cannot be written: ${(error as Error).message}`, { cause: error });
   }
 }
+
+/** The name of a Berth in a cluster, for people: its machine, and a hash of its state directory. */
+export const berthName = (stateDir: string): string =>
+  `${hostname()}/${createHash('sha256').update(stateDir).digest('hex').slice(0, 8)}`;
 
 /** The key file of the cloud part: `cloud.key_file`, or `<state>/cloud.key`. */
 export const cloudKeyPath = (named: string, stateDir: string): string =>

@@ -318,13 +318,30 @@ class Server implements Double {
       const items = [...this.manifests].flatMap(([key, object]) => (key.endsWith(end) ? [object] : []));
       return [200, { metadata: { resourceVersion: '1' }, items }];
     }
-    if (contentType === 'application/apply-patch+yaml')
-      this.manifests.set(path, { ...body, metadata: { ...body.metadata, uid: 'the-uid' } });
-    const object = this.manifests.get(path);
+    const object = this.changedManifest({ path, body, contentType }) ?? this.manifests.get(path);
     if (method === 'DELETE') this.manifests.delete(path);
     if (object) return [200, object];
     if (method === 'GET' && /^\/api\/v1\/namespaces\/berth\/[a-z]+$/.test(path)) return [200, { items: [] }];
     return method === 'DELETE' ? [404, status(404, 'NotFound', 'not found')] : null;
+  }
+
+  /** The object after a patch: applying it keeps the annotations of merge patches. */
+  private changedManifest({ path, body, contentType }: Pick<Seen, 'path' | 'body' | 'contentType'>) {
+    const before = this.manifests.get(path);
+    if (before && contentType === 'application/merge-patch+json') {
+      for (const [key, value] of Object.entries(body.metadata.annotations))
+        if (value === null) delete before.metadata.annotations[key];
+        else before.metadata.annotations[key] = value;
+      return before;
+    }
+    if (contentType !== 'application/apply-patch+yaml') return undefined;
+    const kept = Object.entries(before?.metadata.annotations ?? {}).filter(([key]) =>
+      key.includes('used-by'),
+    );
+    const annotations = { ...body.metadata.annotations, ...Object.fromEntries(kept) };
+    const object = { ...body, metadata: { ...body.metadata, annotations, uid: 'the-uid' } };
+    this.manifests.set(path, object);
+    return object;
   }
 
   accountToken(now: number, lifetimeS: number, name = 'berth-ada', namespace = 'berth'): string {

@@ -616,6 +616,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/cli/commands/k8s_accounts.test.ts'],
     ],
     [
+      'unshared-account',
+      'an account that another Berth uses is removed',
+      'src/cli/kit/cluster_accounts.ts',
+      "if (others !== '') {\n      await",
+      "if (others === '?') {\n      await",
+      ['test/cli/commands/k8s_accounts.test.ts'],
+    ],
+    [
       'forgotten-grants',
       'an account forgets where it was given rights when it is given others',
       'src/adapters/kube/service_account.ts',

@@ -3,145 +3,43 @@
 import { createHash } from 'node:crypto';
 import type { ServiceAccountName, TokenRenewal } from '../../protocol/cluster_account.ts';
 import { isTime } from '../../protocol/timestamps.ts';
-import { policyRules } from './cluster_rights.ts';
+import {
+  ALL_NAMESPACES,
+  GRANTS_ANNOTATION,
+  LABELS,
+  type ManifestObject,
+  nameElsewhere,
+  OWN_NAMESPACE,
+  objectName,
+  RBAC,
+} from './account_manifest.ts';
 import { KubeError, WireError } from './kube_errors.ts';
 import type { KubeHttp } from './kube_http.ts';
 import { DNS_SUBDOMAIN, FIELD_MANAGER, parseJson } from './parse_objects.ts';
 import { arrayOrEmpty, boundedText } from './untrusted_values.ts';
 import { wire } from './wire_types.ts';
 
-/** An object as in a manifest. */
-export interface ManifestObject {
-  apiVersion: string;
-  kind: string;
-  metadata: {
-    name: string;
-    namespace?: string;
-    labels: Record<string, string>;
-    annotations?: Record<string, string>;
-  };
-  [field: string]: unknown;
-}
-
-const OWN_NAMESPACE = 'berth';
-const LABELS = { 'app.kubernetes.io/managed-by': 'berth' };
 const LABEL_SELECTOR = Object.entries(LABELS)
   .map((pair) => pair.join('='))
   .join();
-const RBAC = 'rbac.authorization.k8s.io';
-/** Says where an account was given rights, so that all of them can be removed. */
-const GRANTS_ANNOTATION = 'berth/namespaces';
-/** In that annotation: all namespaces. */
-export const ALL_NAMESPACES = '*';
 const MAX_GRANTS_CHARS = 16_384;
-/** The longest name of an account. Bindings and roles are called after it. */
-const MAX_NAME = 50;
-const SERVER_DIGITS = 6;
+/** Begins the annotation of a Berth that uses an account: each has one, and overwrites no others. */
+const USER_PREFIX = 'berth/used-by.';
+const USER_DIGITS = 8;
+const MAX_USER_CHARS = 200;
 
-/**
- * An account name specific to one user on one machine, and to the Berth at `server` (null: that of the
- * machine), so that removing it harms no others.
- */
-export function accountName(user: string, host: string, server: string | null): string {
-  const digest = server && createHash('sha256').update(server).digest('hex').slice(0, SERVER_DIGITS);
-  const suffix = digest ? `-${digest}` : '';
-  const clean = `berth-${user}-${host}`
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .slice(0, MAX_NAME - suffix.length);
-  return clean.replace(/-+$/, '') + suffix;
+/** A Berth that uses an account. */
+export interface AccountUser {
+  id: string;
+  /** Its name, as shown to people; other Berths may have the same. */
+  name: string;
 }
 
-/**
- * The name of an account's Roles and RoleBindings outside of its own namespace: an account of the same name
- * may have rights there as well.
- */
-const nameElsewhere = ({ namespace, name }: ServiceAccountName): string => `${name}.${namespace}`;
-
-/**
- * The objects of the account, with rights in all namespaces (null) or in some. In that case the first one
- * contains the ServiceAccount, and nothing outside them is requested.
- */
-export function accountManifest(name: string, namespaces: readonly string[] | null): ManifestObject[] {
-  const [home = OWN_NAMESPACE] = namespaces ?? [];
-  const nameIn = (namespace: string | null): string =>
-    namespace === null || namespace === home ? name : nameElsewhere({ namespace: home, name });
-  const made = (apiVersion: string, kind: string, namespace: string | null): ManifestObject => ({
-    apiVersion,
-    kind,
-    metadata: { name: nameIn(namespace), ...(namespace === null ? {} : { namespace }), labels: LABELS },
-  });
-  const subjects = [{ kind: 'ServiceAccount', name, namespace: home }];
-  const bound = (roleKind: string, roleName: string) => ({
-    roleRef: { apiGroup: RBAC, kind: roleKind, name: roleName },
-    subjects,
-  });
-  const rights: ManifestObject[] =
-    namespaces === null
-      ? [
-          { ...made(`${RBAC}/v1`, 'ClusterRole', null), rules: policyRules(true) },
-          { ...made(`${RBAC}/v1`, 'ClusterRoleBinding', null), ...bound('ClusterRole', name) },
-        ]
-      : namespaces.flatMap((namespace) => [
-          { ...made(`${RBAC}/v1`, 'Role', namespace), rules: policyRules(false) },
-          { ...made(`${RBAC}/v1`, 'RoleBinding', namespace), ...bound('Role', nameIn(namespace)) },
-        ]);
-  const tokens = `${name}-token`;
-  const named = (object: ManifestObject) => ({ ...object, metadata: { ...object.metadata, name: tokens } });
-  const grants = { [GRANTS_ANNOTATION]: (namespaces ?? [ALL_NAMESPACES]).join() };
-  const account = made('v1', 'ServiceAccount', home);
-  return [
-    ...(namespaces === null
-      ? [{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: OWN_NAMESPACE, labels: LABELS } }]
-      : []),
-    { ...account, metadata: { ...account.metadata, annotations: grants } },
-    ...rights,
-    // Lets it renew its own token, and no other.
-    {
-      ...named(made(`${RBAC}/v1`, 'Role', home)),
-      rules: [
-        { apiGroups: [''], resources: ['serviceaccounts/token'], resourceNames: [name], verbs: ['create'] },
-      ],
-    },
-    { ...named(made(`${RBAC}/v1`, 'RoleBinding', home)), ...bound('Role', tokens) },
-  ];
-}
-
-/**
- * All objects of an account that was given rights in `grants`, namespaces or ALL_NAMESPACES. Only the account
- * in Berth's own namespace can have them in all.
- */
-export function accountObjects(
-  { namespace, name }: ServiceAccountName,
-  grants: readonly string[],
-): ManifestObject[] {
-  const isWide = grants.includes(ALL_NAMESPACES) && namespace === OWN_NAMESPACE;
-  const given = grants.filter((one) => one !== ALL_NAMESPACES);
-  const narrow = accountManifest(name, [...new Set([namespace, ...given])]);
-  const all = [
-    ...(isWide ? accountManifest(name, null) : []),
-    ...(isWide && given.length === 0 ? [] : narrow),
-  ];
-  return [...new Map(all.map((object) => [objectName(object), object])).values()];
-}
-
-/**
- * The kubectl commands that remove an account and its rights, wherever it was given them. The namespace
- * `berth` stays: others may use it.
- */
-export function removalCommands(account: ServiceAccountName): string[] {
-  const { namespace, name } = account;
-  const own = accountManifest(name, [namespace]).map(
-    ({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}`,
-  );
-  return [
-    ...(namespace === OWN_NAMESPACE
-      ? [`kubectl delete --ignore-not-found clusterrole/${name} clusterrolebinding/${name}`]
-      : []),
-    `kubectl delete role,rolebinding -A --field-selector metadata.name=${nameElsewhere(account)}`,
-    `kubectl delete --ignore-not-found -n ${namespace} ${own.join(' ')}`,
-  ];
-}
+/** The user for a Berth whose `identity` no other Berth has. It may be secret. */
+export const accountUser = (identity: string | Uint8Array, name: string): AccountUser => ({
+  id: createHash('sha256').update('berth account\0').update(identity).digest('hex').slice(0, USER_DIGITS),
+  name,
+});
 
 const PLURALS: Readonly<Record<string, string>> = {
   Namespace: 'namespaces',
@@ -161,10 +59,6 @@ const collectionOf = (kind: string, namespace: string | undefined): string => {
 const pathOf = ({ kind, metadata: { name, namespace } }: ManifestObject): string =>
   `${collectionOf(kind, namespace)}/${encodeURIComponent(name)}`;
 
-/** The object as shown to people: `ServiceAccount berth/berth-ada`. */
-export const objectName = ({ kind, metadata: { name, namespace } }: ManifestObject): string =>
-  `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
-
 const hasStatus = (error: unknown, status: number): boolean =>
   error instanceof KubeError && error.status.status === status;
 
@@ -179,22 +73,58 @@ interface FoundAccount {
   uid: string;
   /** Where it was given rights: namespaces, or ALL_NAMESPACES. Empty: it does not say. */
   grants: string[];
+  /** The Berths noted on it. Earlier versions note none. */
+  users: AccountUser[];
+}
+
+const accountPath = ({ namespace, name }: ServiceAccountName): string =>
+  `${collectionOf('ServiceAccount', namespace)}/${encodeURIComponent(name)}`;
+
+function usersIn(annotations: Readonly<Record<string, unknown>> | null | undefined): AccountUser[] {
+  const keys = Object.keys(annotations ?? {}).filter((key) => key.startsWith(USER_PREFIX));
+  return keys.map((key) => {
+    const id = key.slice(USER_PREFIX.length);
+    return { id, name: boundedText(annotations?.[key], MAX_USER_CHARS) || id };
+  });
+}
+
+/**
+ * Notes on the account that a Berth uses it, or no longer does, and returns all that do; none if the caller
+ * may not change the account. Fails as `KubeHttp.call`.
+ */
+export async function noteAccountUser(
+  http: KubeHttp,
+  account: ServiceAccountName,
+  { id, name }: AccountUser,
+  isUsed: boolean,
+): Promise<AccountUser[]> {
+  try {
+    const body = await http.call({
+      action: `change the ServiceAccount ${account.namespace}/${account.name}`,
+      method: 'PATCH',
+      path: accountPath(account),
+      query: { fieldManager: FIELD_MANAGER },
+      contentType: 'application/merge-patch+json',
+      body: { metadata: { annotations: { [`${USER_PREFIX}${id}`]: isUsed ? name : null } } },
+    });
+    return usersIn(wire<AccountObject>(parseJson(body))?.metadata?.annotations);
+  } catch (error) {
+    if (hasStatus(error, 403)) return [];
+    throw error;
+  }
 }
 
 /** The account; null: there is none. Fails as `KubeHttp.call`. */
-export async function findAccount(
-  http: KubeHttp,
-  { namespace, name }: ServiceAccountName,
-): Promise<FoundAccount | null> {
+export async function findAccount(http: KubeHttp, account: ServiceAccountName): Promise<FoundAccount | null> {
   try {
     const body = await http.call({
-      action: `get the ServiceAccount ${namespace}/${name}`,
-      path: `${collectionOf('ServiceAccount', namespace)}/${encodeURIComponent(name)}`,
+      action: `get the ServiceAccount ${account.namespace}/${account.name}`,
+      path: accountPath(account),
     });
     const { uid, annotations } = wire<AccountObject>(parseJson(body))?.metadata ?? {};
     // Anyone who may change the account may have written it.
     const grants = boundedText(annotations?.[GRANTS_ANNOTATION], MAX_GRANTS_CHARS).split(',');
-    return { uid: boundedText(uid, 128), grants: grants.filter(isGrant) };
+    return { uid: boundedText(uid, 128), grants: grants.filter(isGrant), users: usersIn(annotations) };
   } catch (error) {
     if (hasStatus(error, 404)) return null;
     throw error;
@@ -283,13 +213,13 @@ export async function applyManifest(http: KubeHttp, objects: readonly ManifestOb
  */
 export async function requestToken(
   http: KubeHttp,
-  { namespace, name }: ServiceAccountName,
+  account: ServiceAccountName,
   lifetimeS: number,
 ): Promise<string> {
   const body = await http.call({
-    action: `create a token of the ServiceAccount ${namespace}/${name}`,
+    action: `create a token of the ServiceAccount ${account.namespace}/${account.name}`,
     method: 'POST',
-    path: `${collectionOf('ServiceAccount', namespace)}/${encodeURIComponent(name)}/token`,
+    path: `${accountPath(account)}/token`,
     body: {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',

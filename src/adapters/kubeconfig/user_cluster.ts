@@ -18,10 +18,17 @@ const HINTS: ReadonlyMap<number, string> = new Map([
   [403, 'Ask an administrator for the right, or to apply what `berth k8s add --print` prints.'],
 ]);
 
+const TERMINATING = 'because it is being terminated';
+const OTHER_NAMESPACE =
+  'Repeat the command once that namespace is gone, or name another one first in --namespaces: then the ' +
+  'account is made there, with rights in the named namespaces alone.';
+
 const DIRECT = 'HTTPS_PROXY is set, which kubectl uses. Berth connects to clusters directly.';
 
 function loginError(error: unknown): LoginError {
   const { message } = kubeFailure(error);
+  // The API server denies that as if it were for want of a right.
+  if (message.includes(TERMINATING)) return new LoginError(message, OTHER_NAMESPACE);
   if (error instanceof KubeError) return new LoginError(message, HINTS.get(error.status.status));
   return new LoginError(message, process.env['HTTPS_PROXY'] ? DIRECT : '');
 }

@@ -2,7 +2,14 @@
 // docs/reference.md "Clusters on the command line".
 import type { Client } from '../../client/create_client.ts';
 import type { ClusterDetail } from '../../client/records.ts';
-import { type ChosenContext, type ContextOptions, callAsUser } from './cluster_login.ts';
+import type { ServiceAccountName } from '../../protocol/cluster_account.ts';
+import {
+  type ChosenContext,
+  type ContextOptions,
+  callAsUser,
+  otherUsersText,
+  ownUser,
+} from './cluster_login.ts';
 import { canAsk, isAgreed } from './confirm.ts';
 import type { CommandContext } from './context.ts';
 import { CommandError } from './exit_codes.ts';
@@ -13,17 +20,44 @@ type Renewal = NonNullable<ClusterDetail['token_renewal']>;
 export const accountOf = ({ namespace, service_account: name }: Renewal): string =>
   `ServiceAccount ${namespace}/${name}`;
 
-/** Removes the account of a cluster, with the user's own login; false: the user refused the list. */
+/** An account that may be removed. */
+interface OfferedAccount {
+  cluster: ClusterDetail;
+  renewal: Renewal;
+  /** What it is for the cluster, with a blank at the end; empty: its account. */
+  which: '' | 'earlier ';
+}
+
+/** Of an account of an earlier version, or one that an administrator has made. */
+const UNKNOWN_USERS =
+  'The account does not say which Berths use it: another one of this user and host may lose its access.';
+
+/** Prints the commands that remove the account. */
+async function noteCommands(command: CommandContext, account: ServiceAccountName): Promise<void> {
+  const { removalCommands } = await import('../../adapters/kube/account_manifest.ts');
+  for (const line of removalCommands(account)) command.out.note(`  ${line}`);
+}
+
+/**
+ * Removes the account of a cluster, with the user's own login; false: the user refused the list. An account
+ * that other Berths use as well is kept, and says from then on that this one no longer does.
+ */
 async function removeAccount(
   command: CommandContext,
   chosen: ChosenContext,
-  { name: cluster, namespaces }: ClusterDetail,
-  { namespace, service_account: name, uid }: Renewal,
+  { cluster: { name: cluster, namespaces }, renewal, which }: OfferedAccount,
   options: ContextOptions,
 ): Promise<boolean> {
-  const { ALL_NAMESPACES, accountObjects, findAccount, listedGrants, objectName, removeManifest } =
-    await import('../../adapters/kube/service_account.ts');
+  const { ALL_NAMESPACES, accountObjects, objectName } = await import(
+    '../../adapters/kube/account_manifest.ts'
+  );
+  const { findAccount, listedGrants, noteAccountUser, removeManifest } = await import(
+    '../../adapters/kube/service_account.ts'
+  );
+  const { namespace, service_account: name, uid } = renewal;
   const account = { namespace, name };
+  const own = await ownUser(command);
+  let others = '';
   // An account that does not say so was made for the namespaces of the cluster.
   const likely = namespaces.includes(namespace) ? namespaces : [ALL_NAMESPACES, ...namespaces];
   const kept = await callAsUser(command, chosen, options, async (http) => {
@@ -34,6 +68,11 @@ async function removeAccount(
         `the context ${chosen.context.name} leads to another cluster than ${cluster}`,
         'Name the right one with --context.',
       );
+    others = otherUsersText(found?.users ?? [], own);
+    if (others !== '') {
+      await noteAccountUser(http, account, own, false);
+      return [];
+    }
     const stated = found?.grants ?? [];
     // The account may say less: `kubectl apply` of a manifest with fewer namespaces replaces what it says.
     const listed = await listedGrants(http, account);
@@ -42,10 +81,16 @@ async function removeAccount(
     if (!options.yes) {
       command.out.note(`With the context ${chosen.context.name}, these are removed from the cluster:`);
       for (const object of objects) command.out.note(`  ${objectName(object)}`);
+      if (found?.users.length === 0) command.out.note(UNKNOWN_USERS);
       if (!(await isAgreed(command, 'Remove them?'))) return null;
     }
     return removeManifest(http, objects);
   });
+  if (others !== '') {
+    const text = `Its ${which}${accountOf(renewal)} stays in the cluster ${cluster}`;
+    command.out.note(`${text}: another Berth uses it, too (${others}). If that is no longer so, remove it:`);
+    await noteCommands(command, account);
+  }
   for (const one of kept ?? []) command.out.note(`${one} stays: other things are in it.`);
   return kept !== null;
 }
@@ -59,23 +104,14 @@ async function sharer(client: Client, id: string, own: Renewal): Promise<string 
   return details.find(isSame)?.name;
 }
 
-/** An account that may be removed. */
-interface OfferedAccount {
-  cluster: ClusterDetail;
-  renewal: Renewal;
-  /** What it is for the cluster, with a blank at the end; empty: its account. */
-  which: '' | 'earlier ';
-}
-
 /** Says that the account stays, and how to remove it without Berth. */
 export async function noteAccountStays(
   command: CommandContext,
   { cluster, renewal, which }: OfferedAccount,
 ): Promise<void> {
-  const { removalCommands } = await import('../../adapters/kube/service_account.ts');
   const { namespace, service_account: name } = renewal;
   command.out.note(`Its ${which}${accountOf(renewal)} stays in the cluster ${cluster.name}. To remove it:`);
-  for (const line of removalCommands({ namespace, name })) command.out.note(`  ${line}`);
+  await noteCommands(command, { namespace, name });
 }
 
 /**
@@ -99,7 +135,7 @@ export async function offerAccountRemoval(
   }
   const isAsked = canAsk(command) && !options.yes;
   if (isWanted ?? (isAsked && (await isAgreed(command, `Remove its ${account}, too?`))))
-    return removeAccount(command, await choose(), cluster, renewal, options);
+    return removeAccount(command, await choose(), offered, options);
   await noteAccountStays(command, offered);
   return true;
 }

@@ -1,7 +1,8 @@
 // Turns a context of the user's kubeconfig into credentials that the daemon can store.
 // docs/reference.md "Clusters on the command line".
 import { hostname, userInfo } from 'node:os';
-import type { ManifestObject } from '../../adapters/kube/service_account.ts';
+import type { ManifestObject } from '../../adapters/kube/account_manifest.ts';
+import type { AccountUser } from '../../adapters/kube/service_account.ts';
 import {
   type ContextChoice,
   type Fields,
@@ -16,7 +17,9 @@ import {
   standaloneKubeconfig,
   type UserLogin,
 } from '../../adapters/kubeconfig/user_login.ts';
+import type { ServiceAccountName } from '../../protocol/cluster_account.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import { berthName, cloudKeyPath, readSecret } from '../../settings/state_dir.ts';
 import { durationOption, flagOption, listOption, textOption } from './command.ts';
 import { isAgreed } from './confirm.ts';
 import type { CommandContext } from './context.ts';
@@ -78,11 +81,26 @@ export async function ownManifest(
   command: CommandContext,
   namespaces: readonly string[],
 ): Promise<ManifestObject[]> {
-  const { accountManifest, accountName } = await import('../../adapters/kube/service_account.ts');
+  const { accountManifest, accountName } = await import('../../adapters/kube/account_manifest.ts');
   const { cloudServer } = await command.local();
   const name = accountName(userInfo().username, hostname(), cloudServer());
   return accountManifest(name, namespaces.length === 0 ? null : namespaces);
 }
+
+/** The Berth that the command is about, as it is noted on the accounts that it uses. */
+export async function ownUser(command: CommandContext): Promise<AccountUser> {
+  const { accountUser } = await import('../../adapters/kube/service_account.ts');
+  const { cloudServer, settings, stateDir } = await command.local();
+  const server = cloudServer();
+  if (server !== null) return accountUser(server, server);
+  const name = berthName(stateDir);
+  // Two containers may have the same host name and state directory, so the name alone proves nothing.
+  return accountUser(readSecret(cloudKeyPath(settings.cloud.key_file, stateDir)) ?? name, name);
+}
+
+/** The names of the users of an account other than `own`, for people; '' if there are none. */
+export const otherUsersText = (users: readonly AccountUser[], own: AccountUser): string =>
+  users.flatMap(({ id, name }) => (id === own.id ? [] : [name])).join(', ');
 
 /** The objects as YAML for `kubectl apply`. */
 export async function manifestText(objects: readonly ManifestObject[]): Promise<string> {
@@ -157,14 +175,24 @@ async function makeAccount(
   }
   const question = `Create this in the cluster at ${chosen.cluster['server']}?`;
   if (!options.yes && !(await isAgreed(command, question))) return null;
-  const { applyManifest, requestToken } = await import('../../adapters/kube/service_account.ts');
-  const account = objects.find(({ kind }) => kind === 'ServiceAccount')?.metadata;
-  const { name, namespace = '' } = account ?? { name: '' };
+  const { applyManifest, noteAccountUser, requestToken } = await import(
+    '../../adapters/kube/service_account.ts'
+  );
+  const { name, namespace = '' } = objects.find(({ kind }) => kind === 'ServiceAccount')?.metadata ?? {
+    name: '',
+  };
+  const account: ServiceAccountName = { namespace, name };
+  const own = await ownUser(command);
   const lifetimeS = lifetime === undefined ? CLOUD.tokenRenewal.lifetimeS : Math.floor(lifetime / 1_000);
-  const token = await callAsUser(command, chosen, options, async (http) => {
+  const { users, token } = await callAsUser(command, chosen, options, async (http) => {
     await applyManifest(http, objects);
-    return requestToken(http, { namespace, name }, lifetimeS);
+    return {
+      users: await noteAccountUser(http, account, own, true),
+      token: await requestToken(http, account, lifetimeS),
+    };
   });
+  const others = otherUsersText(users, own);
+  if (others !== '') out.note(`Another Berth uses the ServiceAccount ${namespace}/${name}, too: ${others}.`);
   return { kubeconfig: standaloneKubeconfig(chosen.context, chosen.cluster, { token }), renew_token: true };
 }
 

@@ -3,17 +3,21 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import {
   ALL_NAMESPACES,
   accountManifest,
   accountName,
   accountObjects,
+  objectName,
+  removalCommands,
+} from '../../../src/adapters/kube/account_manifest.ts';
+import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
+import {
+  accountUser,
   applyManifest,
   findAccount,
   listedGrants,
-  objectName,
-  removalCommands,
+  noteAccountUser,
   removeManifest,
   requestToken,
   tokenRenewal,
@@ -170,6 +174,27 @@ describeReal('an account of its own', () => {
     }
     const { status } = await api('GET', `/api/v1/namespaces/${box.namespace}`);
     expect(status).toBe(200);
+  });
+
+  it('says which Berths use it, also after each has made it again', async () => {
+    const account = { namespace: box.namespace, name };
+    const users = [accountUser('one', 'vm/1'), accountUser('two', 'vm/1')];
+    const [one, two] = users as [(typeof users)[0], (typeof users)[0]];
+    const note = (user: typeof one, isUsed: boolean) =>
+      asAdmin('', (http) => noteAccountUser(http, account, user, isUsed));
+    const noted = async () => (await asAdmin('', (http) => findAccount(http, account)))?.users;
+    await made([box.namespace]);
+    expect(await noted()).toEqual([]);
+    // At the same time, as two people may.
+    await Promise.all(users.map((user) => note(user, true)));
+    const token = await made([box.namespace]);
+    expect(await noted()).toEqual(expect.arrayContaining(users));
+    const asAccount = (work: Parameters<typeof withUserCluster>[1]) =>
+      withUserCluster(kubeconfigFor(token), work);
+    expect(await asAccount((http) => noteAccountUser(http, account, one, false))).toEqual([]);
+    expect(await note(one, false)).toEqual([two]);
+    expect(await noted()).toEqual([two]);
+    await remove([box.namespace]);
   });
 
   it('is found and removed wherever it has rights, whatever it says about them', async () => {

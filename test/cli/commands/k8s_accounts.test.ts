@@ -6,7 +6,8 @@ import { expect, it } from 'vitest';
 import { afterThisTest } from '../../kit/actors.ts';
 import { BIN } from '../../kit/built_program.ts';
 import { eventually } from '../../kit/eventually.ts';
-import { kubeDouble } from '../../kit/kube_double.ts';
+import { type Json, kubeDouble } from '../../kit/kube_double.ts';
+import { api, create, describeReal, kubeconfig, sandbox } from '../../kit/kube_real.ts';
 import { berth, cleanEnv, daemonOf, folder } from '../berth_process.ts';
 
 /**
@@ -130,24 +131,30 @@ it('berth k8s add asks on a terminal: for the account, in the login command, and
   expect([...double.manifests]).toEqual([]);
 });
 
+/** A daemon, and `berth k8s` with this kubeconfig, which throws what it says if it fails. */
+async function berthAt(kubeconfig: string) {
+  const daemon = await daemonOf({ config: '[cloud]\ntoken = "cloudy"\n' });
+  const file = join(folder(), 'config');
+  writeFileSync(file, kubeconfig);
+  const env = cleanEnv(folder(), {
+    ...{ BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile, KUBECONFIG: file, TERM: 'xterm' },
+  });
+  const run = async (line: string) => {
+    const ended = await berth(['k8s', ...line.split(' ')], { env });
+    if (ended.code !== 0) throw new Error(`berth k8s ${line}: ${ended.stderr}`);
+    return ended;
+  };
+  return { daemon, env, run };
+}
+
 /** A daemon and an empty cluster, to which the kubeconfig of the commands leads. */
 async function accounts() {
   const double = await kubeDouble();
   afterThisTest(() => double.stop());
-  const daemon = await daemonOf({ config: '[cloud]\ntoken = "cloudy"\n' });
-  const file = join(folder(), 'config');
-  writeFileSync(file, double.kubeconfig);
-  const env = cleanEnv(folder(), {
-    ...{ BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile, KUBECONFIG: file, TERM: 'xterm' },
-  });
+  const { daemon, env, run } = await berthAt(double.kubeconfig);
   return {
     double,
-    /** `berth k8s` with what it says if it fails. */
-    async run(line: string) {
-      const ended = await berth(['k8s', ...line.split(' ')], { env });
-      if (ended.code !== 0) throw new Error(`berth k8s ${line}: ${ended.stderr}`);
-      return ended;
-    },
+    run,
     terminal: (line: string) => inTerminal(['k8s', ...line.split(' ')], env),
     /** The objects of accounts in the cluster, by kind and namespace. */
     places: () =>
@@ -249,7 +256,7 @@ it('berth k8s renew has done its work although the earlier account cannot be rem
 });
 
 it('a refusal to remove the objects of an account ends a removal, and no renewal', async () => {
-  const { terminal, run, places } = await accounts();
+  const { double, terminal, run, places } = await accounts();
   await run('add prod --service-account --yes --namespaces web,data');
   const removed = terminal('rm prod');
   await removed.answer('Remove its ServiceAccount web/berth-', 'y');
@@ -258,6 +265,13 @@ it('a refusal to remove the objects of an account ends a removal, and no renewal
   await removed.shows('nothing is changed');
   expect((await run('clusters')).stdout).toContain('prod');
 
+  for (const { metadata } of double.manifests.values())
+    for (const key in metadata.annotations) if (key.includes('used-by')) delete metadata.annotations[key];
+  const earlier = terminal('rm prod');
+  await earlier.answer('Remove its ServiceAccount web/berth-', 'y');
+  await earlier.answer('The account does not say which Berths use it', 'n');
+  expect(await earlier.ended).toBe(1);
+
   const renewed = terminal('renew prod --namespaces data');
   await renewed.answer('Create this in the cluster', 'y');
   await renewed.answer('Remove its earlier ServiceAccount web/berth-', 'y');
@@ -265,4 +279,58 @@ it('a refusal to remove the objects of an account ends a removal, and no renewal
   expect(await renewed.ended).toBe(0);
   await renewed.shows('stays in the cluster prod. To remove it:');
   expect(places()).toEqual(expect.arrayContaining(IN_WEB_AND_DATA));
+});
+
+/** Two Berths of one user and host in the cluster of `kubeconfig`, with an account in `namespace`. */
+async function keepsSharedAccount(kubeconfig: string, namespace: string) {
+  const [one, other] = [await berthAt(kubeconfig), await berthAt(kubeconfig)];
+  const add = `add prod --service-account --yes --namespaces ${namespace}`;
+  expect((await one.run(add)).stderr).not.toContain('Another Berth');
+  expect((await other.run(add)).stderr).toMatch(
+    /^Another Berth uses the ServiceAccount \S+, too: \S+\/\S{8}\.$/m,
+  );
+  // Made again, the account still says so.
+  expect((await one.run('renew prod --yes')).stderr).toContain('Another Berth uses the ServiceAccount');
+
+  const kept = await other.run('rm prod --account --yes');
+  expect(kept.stdout).toBe('✓ prod is removed\n');
+  expect(kept.stderr).toMatch(
+    /^Its ServiceAccount \S+ stays in the cluster prod: another Berth uses it, too \(\S+\/\S{8}\)\. If/,
+  );
+  expect(kept.stderr).toMatch(/^ {2}kubectl delete --ignore-not-found -n \S+ serviceaccount\//m);
+  expect((await one.run('sync prod')).stdout).toContain('prod');
+  expect((await one.run('rights prod')).code).toBe(0);
+  // The other one does not use it any more.
+  expect((await one.run('rm prod --account --yes')).stderr).not.toContain('stays');
+}
+
+it('berth k8s rm --account keeps an account that another Berth of this user and host uses', async () => {
+  const double = await kubeDouble();
+  afterThisTest(() => double.stop());
+  await keepsSharedAccount(double.kubeconfig, 'web');
+  expect([...double.manifests]).toEqual([]);
+});
+
+describeReal('on a real cluster', () => {
+  const box = sandbox();
+
+  it('two Berths of one user and host share an account until the last one removes it', async () => {
+    await keepsSharedAccount(kubeconfig(), box.namespace);
+    const { body } = await api('GET', `/api/v1/namespaces/${box.namespace}/serviceaccounts`);
+    expect(body.items.map(({ metadata }: Json) => metadata.name)).toEqual(['default']);
+  });
+
+  it('a namespace that is being deleted makes no account, and another one is proposed', async () => {
+    const { run } = await berthAt(kubeconfig());
+    const path = `/api/v1/namespaces/${box.namespace}/configmaps`;
+    // Its finalizer keeps the namespace from being gone.
+    await create(path, { metadata: { name: 'held', finalizers: ['berth.test/held'] } });
+    afterThisTest(async () => {
+      const free = { metadata: { finalizers: null } };
+      await api('PATCH', `${path}/held`, free, 'application/merge-patch+json');
+    });
+    await api('DELETE', `/api/v1/namespaces/${box.namespace}`);
+    const refused = run(`add prod --service-account --yes --namespaces ${box.namespace}`);
+    await expect(refused).rejects.toThrow(/being terminated.*\n.*name another one first in --namespaces/);
+  });
 });
