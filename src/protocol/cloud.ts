@@ -24,6 +24,8 @@ export interface ObservedWorkload {
   namespace: string;
   name: string;
   uid: string;
+  /** metadata.creationTimestamp, by the cluster's clock. Epoch milliseconds; null: unknown. */
+  createdAt: number | null;
   /** metadata.generation: grows with every change of the spec. */
   generation: number;
   /** metadata.resourceVersion: opaque, except that the larger of two numbers is the newer version. */

@@ -128,6 +128,8 @@ export const POLICY = {
   previewed: 10,
   /** The longest time between two checks of the clock while there is a schedule. */
   lookMs: 30_000,
+  /** How long a workload that is created within a window is left awake, so that it can come up. */
+  graceMs: 900_000,
   /** Changes within this time are handled together. */
   settleMs: 100,
   /** How many switches of a cluster are made at once. */

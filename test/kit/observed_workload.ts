@@ -6,6 +6,7 @@ export const observedWorkload = (kind: WorkloadKind, name: string): ObservedWork
   ...{ kind, name, namespace: 'web', uid: `uid-${name}`, version: '1', replicas: 1, pods: 1, ready: 1 },
   ...{ observed: true, labels: '', selector: `app=${name}`, scaledBy: null, keeper: null, generation: 1 },
   ...{
+    createdAt: null,
     replicaSet: null,
     requests: { cpu: 0, memory: 0 },
     receipt: null,

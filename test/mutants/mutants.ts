@@ -616,6 +616,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/cli/commands/k8s_accounts.test.ts'],
     ],
     [
+      'recreated-in-window',
+      'a recreated workload forgets that it was woken in a window',
+      'src/actors/cloud/workload_record.ts',
+      'first.switched ??= before.switched;',
+      'first.switched ??= null;',
+      ['test/actors/cloud/policies.test.ts'],
+    ],
+    [
       'unshared-account',
       'an account that another Berth uses is removed',
       'src/cli/kit/cluster_accounts.ts',

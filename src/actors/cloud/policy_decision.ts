@@ -10,6 +10,7 @@ import {
   sourceName,
 } from '../../protocol/policies.ts';
 import type { SleepSchedule } from '../../protocol/sleep_windows.ts';
+import { POLICY } from '../../settings/cloud_limits.ts';
 import { SCHEDULE } from '../../settings/limits.ts';
 import type { SleepTimeline } from './sleep_timeline.ts';
 
@@ -152,4 +153,14 @@ export function dueSwitch(
   const isComparable = last.schedule === wanted.schedule && last.at <= now + SCHEDULE.setBackMs;
   const isDue = isComparable ? wanted.at > last.at : wanted.to !== last.to;
   return isDue ? wanted.to : null;
+}
+
+/**
+ * Until when a workload created at `createdAt` (null: unknown), in the window that began at `began`, is left
+ * awake; null: it is not at `now`. All in epoch milliseconds. docs/reference.md "Policies".
+ */
+export function graceEnd(createdAt: number | null, began: number, now: number): number | null {
+  if (createdAt === null || createdAt < began) return null;
+  // The cluster's clock may be wrong.
+  return Math.abs(now - createdAt) < POLICY.graceMs ? createdAt + POLICY.graceMs : null;
 }

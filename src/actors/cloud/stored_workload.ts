@@ -37,6 +37,7 @@ const FIELDS = Object.keys(RECORD_FIELDS) as (keyof StoredWorkload)[];
 
 /** What later versions have added to an observation, as it is where it was not looked at. */
 const UNSEEN = {
+  createdAt: null,
   generation: 0,
   labels: '' as ObservedWorkload['labels'],
   replicaSet: null,

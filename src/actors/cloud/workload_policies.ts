@@ -21,6 +21,7 @@ import {
   type Decision,
   decide,
   dueSwitch,
+  graceEnd,
   inOrder,
   isUndecided,
   type SelectingPolicy,
@@ -36,7 +37,7 @@ export interface WorkloadPoliciesOwner {
   /** The name of this Berth. */
   readonly self: string;
   readonly clock: Clock;
-  readonly table: Pick<WorkloadTable, 'rows' | 'rowsOf' | 'get' | 'update' | 'showAgain'>;
+  readonly table: Pick<WorkloadTable, 'rows' | 'rowsOf' | 'get' | 'update' | 'showAgain' | 'forgetSwitches'>;
   /** A schedule was added, changed or removed. */
   onScheduleChange(): void;
 }
@@ -197,6 +198,9 @@ export class WorkloadPolicies {
     const due: DueSwitch[] = [];
     let nextAt: number | null = null;
     const ready = [...this.heard.keys()].filter((clusterId) => this.isReady(clusterId));
+    const isOver = (row: StoredWorkload): boolean =>
+      dueSwitch(row.switched, this.wantedOf(this.decisionOf(row)), this.owner.clock.now()) !== null;
+    for (const clusterId of ready) this.owner.table.forgetSwitches(clusterId, isOver);
     const rows = ready.flatMap((clusterId) => this.owner.table.rowsOf(clusterId));
     await this.eachRow(rows, (seen) => {
       // A change that matters here since the rows were taken causes another look.
@@ -313,7 +317,7 @@ export class WorkloadPolicies {
     const decision = this.decisionOf(row);
     const wanted = this.wantedOf(decision);
     const to = dueSwitch(switched, wanted, this.owner.clock.now());
-    if (to === null) return null;
+    if (to === null || this.graceOf(row, wanted) !== null) return null;
     const receipt = scheduleReceiptOf(seen);
     const isWoken = receipt !== null && receipt.from !== switched?.sleptBy;
     const isNeeded = to === 'asleep' ? seen.replicas > 0 : isWoken;
@@ -324,6 +328,13 @@ export class WorkloadPolicies {
     const who = decision.schedule?.who ?? decision.excludedBy ?? 'berth';
     const key = `switch ${id} ${seen.uid} ${nextCount(row)} ${to}`;
     return { id, clusterId, subject: subjectOf(row), to, key, who };
+  }
+
+  /** Until when `row`, which is new in this window, is left awake; null: it is not, or no longer. */
+  private graceOf({ switched, seen }: StoredWorkload, wanted: WantedPhase | null): number | null {
+    return switched === null && wanted?.to === 'asleep'
+      ? graceEnd(seen.createdAt, wanted.at, this.owner.clock.now())
+      : null;
   }
 
   private keep(before: StoredWorkload, wanted: WantedPhase | null): void {
@@ -352,7 +363,9 @@ export class WorkloadPolicies {
 
   /** When the next switch of a workload is due; null: never. */
   private nextChange(row: StoredWorkload): number | null {
-    return this.switchesOf(row, 1)[0]?.at ?? null;
+    const ends = this.graceOf(row, this.wantedOf(this.decisionOf(row)));
+    const at = this.switchesOf(row, 1)[0]?.at ?? null;
+    return at === null || ends === null ? (at ?? ends) : Math.min(at, ends);
   }
 }
 

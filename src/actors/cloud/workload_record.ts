@@ -164,6 +164,13 @@ function switchShownBy(
 }
 
 /**
+ * Whether it is awake although its schedule has switched it to sleep: someone has woken it since, so it stays
+ * awake until the next switch, also when it is recreated.
+ */
+const isAwakeInWindow = ({ switched, seen }: StoredWorkload): boolean =>
+  switched?.to === 'asleep' && seen.replicas > 0;
+
+/**
  * The record of a workload observed as `seen`; `before` is the record so far. Settings are kept in any case.
  * Another uid resets desired_replicas and activity. The count in a receipt becomes desired_replicas, so that
  * it survives a loss of the store.
@@ -177,6 +184,7 @@ export function observe(
   const { self, now } = observer;
   const first = newWorkload(clusterId, seen, now);
   first.switched = switchShownBy(seen, observer);
+  if (before && isAwakeInWindow(before)) first.switched ??= before.switched;
   const isSame = before && !before.gone && before.seen.uid === seen.uid;
   const base: StoredWorkload = isSame
     ? before
@@ -209,9 +217,11 @@ export function observe(
 const isOtherWish = (before: ObservedWorkload, after: ObservedWorkload): boolean =>
   JSON.stringify(before.sleep) !== JSON.stringify(after.sleep);
 
-/** The record of a workload that is no longer in its cluster; null: it has no settings worth keeping. */
+/** The record of a workload that is no longer in its cluster; null: it has nothing worth keeping. */
 export const tombstoneOf = (row: StoredWorkload): StoredWorkload | null =>
-  row.autoSleep || row.idleMinutes !== CLOUD.idleMinutes.default ? { ...row, span: null, gone: true } : null;
+  row.autoSleep || row.idleMinutes !== CLOUD.idleMinutes.default || isAwakeInWindow(row)
+    ? { ...row, span: null, gone: true }
+    : null;
 
 /**
  * The record with other settings; null if they are unchanged. Idle time counts from when auto-sleep was

@@ -197,6 +197,15 @@ export class WorkloadTable implements CommitSource {
     if (row && row.seen.uid === seen.uid) this.remove(row);
   }
 
+  /** Missing workloads forget their last switch where it is over, as another one has become due. */
+  forgetSwitches(clusterId: string, isOver: (row: StoredWorkload) => boolean): void {
+    for (const { row } of this.entries.ofCluster(clusterId)) {
+      if (!row.gone || row.switched === null || !isOver(row)) continue;
+      this.bury({ ...row, switched: null });
+      this.commits.rowChanged(clusterId, row.id, {}, CLOUD.activityFlushMs);
+    }
+  }
+
   /** Changes an existing record. `lazily`: it may be saved up to CLOUD.activityFlushMs later. */
   update(id: string, change: (row: StoredWorkload) => StoredWorkload, lazily = false): void {
     const row = this.get(id);
@@ -339,10 +348,15 @@ export class WorkloadTable implements CommitSource {
     this.owner.onRowChange(row.id, before, row);
   }
 
-  private remove(row: StoredWorkload, sight = this.sightOf(row)): void {
+  /** Keeps of a missing workload what is worth it. */
+  private bury(row: StoredWorkload): void {
     const kept = tombstoneOf(row);
     if (kept) this.entries.set({ row: kept, shown: null, observedAt: this.clock.monotonic() });
     else this.entries.delete(row);
+  }
+
+  private remove(row: StoredWorkload, sight = this.sightOf(row)): void {
+    this.bury(row);
     const { ended } = countSleep(row, undefined, sight);
     this.commits.rowChanged(row.clusterId, row.id, { saved: this.count(ended) }, null);
     this.owner.onRowChange(row.id, row, undefined);

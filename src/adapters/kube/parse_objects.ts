@@ -15,7 +15,7 @@ import {
 import { type KubeStatus, WireError } from './kube_errors.ts';
 import { podRequestsOf } from './pod_requests.ts';
 import { readSleepAnnotations } from './sleep_annotations.ts';
-import { arrayOrEmpty, boundedCount, boundedText, oneLine } from './untrusted_values.ts';
+import { arrayOrEmpty, boundedCount, boundedText, oneLine, timeOrNull } from './untrusted_values.ts';
 import {
   type KubeWorkload,
   type V1DeploymentCondition,
@@ -167,6 +167,7 @@ export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWor
     name,
     uid,
     version,
+    createdAt: timeOrNull(metadata?.creationTimestamp),
     generation: boundedCount(metadata?.generation, 0),
     replicas: boundedCount(spec?.replicas, 1),
     pods: boundedCount(status?.replicas, 0),

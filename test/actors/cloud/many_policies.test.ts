@@ -24,7 +24,15 @@ function countedWorkloads(): { rows: StoredWorkload[]; looks(): number } {
         version: '1',
       },
       ...{ replicas: 1, pods: 1, ready: 1, observed: true, selector: '', scaledBy: null, keeper: null },
-      ...{ generation: 1, replicaSet: null, receipt: null, wakeReceipt: null, activity: null, sleep: null },
+      ...{
+        createdAt: null,
+        generation: 1,
+        replicaSet: null,
+        receipt: null,
+        wakeReceipt: null,
+        activity: null,
+        sleep: null,
+      },
       requests: { cpu: 0, memory: 0 },
       get labels(): string {
         looks += 1;
@@ -58,6 +66,7 @@ function governed(clock: TestClock) {
     rowsOf: (clusterId: string) => rows.filter((row) => row.clusterId === clusterId),
     get: (id: string) => known.get(id),
     update: () => undefined,
+    forgetSwitches: () => undefined,
     showAgain: (ids: readonly string[]) => shownAgain.push(...ids),
   };
   const governor = new WorkloadPolicies({ clock, table, self: 'here', onScheduleChange: () => undefined });

@@ -1,6 +1,7 @@
 // Policies and annotations over the wire-accurate double, with a clock that is turned.
 // docs/reference.md "Policies".
 import { describe, expect, it } from 'vitest';
+import type { CloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import { policyItem } from '../../../src/front/views/policy_json.ts';
 import { NO_SUBJECT } from '../../../src/protocol/cloud_events.ts';
 import { newUlid } from '../../../src/protocol/ulid.ts';
@@ -21,11 +22,24 @@ async function ready(start: string, ...names: string[]) {
   const double = await doubleWith(...names);
   const clock = settableClock(start);
   // Only the tests sweep.
-  const here = await cloud({ clock, sweepMs: 100_000_000_000 });
+  const stores: CloudStore[] = [];
+  const store = (one: CloudStore): CloudStore => {
+    stores.push(one);
+    return one;
+  };
+  const here = await cloud({ clock, sweepMs: 100_000_000_000, store });
   await here.add(double.kubeconfig);
   const put = (name: string, body: Parameters<typeof policyInput>[0]) =>
     here.policies.ask('put', { name, input: policyInput(body) });
-  return { double, clock, here, put };
+  /** The ids of the workloads in the store. */
+  const storedIds = async (): Promise<string[]> => {
+    const ids: string[] = [];
+    for (const one of stores)
+      for (const { id } of await one.clusters())
+        for await (const part of one.workloads(id)) ids.push(...part.map((row) => row.id));
+    return ids;
+  };
+  return { double, clock, here, put, storedIds };
 }
 
 const isAt = (here: Cloud, name: string, replicas: number) => (): true | undefined =>
@@ -182,6 +196,66 @@ describe('a window', () => {
       await expectNothingDue(here);
     },
   );
+
+  it('leaves a recreated workload awake that someone had woken in it, until the next switch', async () => {
+    const { double, clock, here, put } = await ready('2030-01-07T19:00Z', 'hello', 'other');
+    await put('nights', NIGHTS);
+    clock.set('2030-01-07T20:00:01Z');
+    await ended(here, clock, 2);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('wake', { id, by: 'request', waitMs: null });
+    await here.until('web/hello', ({ replicas }) => replicas === 3);
+    for (const name of ['hello', 'other']) double.remove('Deployment', 'web', name);
+    await eventually(() => here.list().length === 0 || undefined);
+    for (const name of ['hello', 'other']) double.put('Deployment', workload('web', name, 2), true);
+    // What the window had put to sleep, it puts to sleep again.
+    await advanceUntil(clock, 1_000, isAt(here, 'web/other', 0));
+    await expectNothingDue(here);
+    expect(here.find('web/hello')).toMatchObject({ id, replicas: 2 });
+    // Replaced between two listings, without a deletion that is seen.
+    double.put('Deployment', workload('web', 'hello', 1), true);
+    await here.until('web/hello', ({ replicas }) => replicas === 1);
+    await expectNothingDue(here);
+    clock.set('2030-01-08T20:00:01Z');
+    await advanceUntil(clock, 30_000, isAt(here, 'web/hello', 0));
+  });
+
+  it('is not remembered for a missing workload after the next switch', async () => {
+    const { double, clock, here, put, storedIds } = await ready('2030-01-07T20:10Z', 'hello', 'other');
+    await put('nights', NIGHTS);
+    await ended(here, clock, 2);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('wake', { id, by: 'request', waitMs: null });
+    await here.until('web/hello', ({ replicas }) => replicas === 3);
+    double.remove('Deployment', 'web', 'hello');
+    await eventually(() => here.list().length === 1 || undefined);
+    expect(await storedIds()).toContain(id);
+    clock.set('2030-01-08T07:00:01Z');
+    await advanceUntil(clock, 30_000, async () => !(await storedIds()).includes(id) || undefined);
+  });
+
+  it.each([
+    ['a new workload', '2030-01-07T22:00:00Z', '2030-01-07T22:00:05Z', false],
+    ['one that was there before it began', '2030-01-07T19:59:00Z', '2030-01-07T20:00:05Z', true],
+    ['one of a cluster whose clock is far ahead', '2030-01-08T03:00:00Z', '2030-01-07T22:00:05Z', true],
+  ])('lets %s come up for a quarter of an hour, unless it is older', async (_, created, start, isDue) => {
+    const { double, clock, here, put } = await ready(start);
+    await put('nights', NIGHTS);
+    const object = workload('web', 'hello', 1);
+    object.metadata.creationTimestamp = created;
+    double.put('Deployment', object);
+    await here.until('web/hello', () => true);
+    const { due, nextAt } = await here.workloads.ask('dueSwitches', {});
+    expect(due).toHaveLength(isDue ? 1 : 0);
+    if (!isDue) {
+      expect(nextAt).toBe(Date.parse(created) + 900_000);
+      clock.set('2030-01-07T22:14:00Z');
+      await clock.advance(30_000);
+      await expectNothingDue(here);
+      clock.set('2030-01-07T22:15:01Z');
+    }
+    await advanceUntil(clock, 30_000, isAt(here, 'web/hello', 0));
+  });
 
   it('does not wake what another Berth has put to sleep', async () => {
     const { clock, here, put, double } = await ready('2030-01-07T20:00:01Z', 'hello');

@@ -143,6 +143,7 @@ describe('a workload', () => {
       ...hello,
       uid: expect.stringMatching(/^[0-9a-f-]{36}$/),
       version: '101',
+      createdAt: null,
       generation: 1,
       replicas: 2,
       pods: 2,

@@ -83,6 +83,7 @@ const workload = ({ id: clusterId }: StoredCluster, name: string, replicas = 1):
     ...{ kind: 'Deployment', namespace: 'web', name, uid: `uid-${name}`, version: '1', replicas, pods: 1 },
     ...{ ready: 1, observed: true, labels: '', selector: '', scaledBy: null, keeper: null, generation: 1 },
     ...{
+      createdAt: null,
       replicaSet: null,
       requests: { cpu: 0, memory: 0 },
       receipt: null,
