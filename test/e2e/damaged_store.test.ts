@@ -104,6 +104,34 @@ it('an environment whose key is lost is listed, does not start, and starts when 
   expect(lines).toEqual(['it is safe']);
 });
 
+it('a restart while the store is away, or its key, leaves the running service and group alone', async () => {
+  const config = '[shutdown]\nservices = "keep"\n';
+  const first = await startDaemon({ config });
+  const { stateDir } = first;
+  const [key, store] = [join(stateDir, 'env.key'), join(stateDir, 'store.mdb')];
+  const spec = { name: 'web', port: null, group: 'site', cmd: 'exec sleep 100', env: { SECRET: 'safe' } };
+  expect((await first.request('POST', '/v1/services', spec)).status).toBe(201);
+  const { pid } = (await start(first)).body;
+  await stopDaemon(first);
+  renameSync(key, `${key}.away`);
+  const daemon = await startDaemon({ stateDir, config });
+  const expectRefusals = async (code: string): Promise<void> => {
+    for (const one of ['services/web', 'groups/site']) {
+      const refused = await daemon.request('POST', `/v1/${one}/restart`);
+      expect(refused).toMatchObject({ status: 500, body: { code } });
+      const { body } = await daemon.request('GET', '/v1/services/web');
+      expect(body).toMatchObject({ status: 'running', pid });
+    }
+  };
+  await expectRefusals('key_unusable');
+  renameSync(`${key}.away`, key);
+  renameSync(store, `${store}.away`);
+  await expectRefusals('storage_lost');
+  // The end of this test stops the service.
+  renameSync(`${store}.away`, store);
+  expect((await daemon.request('POST', '/v1/services/web/stop')).status).toBe(200);
+});
+
 /** Flips a bit of the row that has `text`, in every page that has a version of it. */
 function damageRow(stateDir: string, text: string): void {
   const path = join(stateDir, 'store.mdb');

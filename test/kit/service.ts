@@ -51,12 +51,18 @@ export const AGENT = { agentType: null, hostname: 'web.agents.localhost', cols: 
  * A store in memory: rows go through the real encoding. `broken` is the error of every write, as on a full
  * disk; `busy` is what writes wait for.
  */
-export class MemoryStore implements Pick<Store, 'table'> {
+export class MemoryStore implements Pick<Store, 'table' | 'loss'> {
+  /** The failure of a file that is no longer in its place. */
+  lost: Failure | null = null;
   broken: Failure | null = null;
   busy: Promise<void> | null = null;
   /** The rows that were read one by one. */
   readonly read: string[] = [];
   private rows = new Map<string, Uint8Array>();
+
+  loss(): Failure | null {
+    return this.lost;
+  }
 
   /** What a daemon would find on disk that begins now. */
   copy(): MemoryStore {

@@ -7,6 +7,7 @@ import { dependantsOf, withDependencies } from '../../protocol/dependency_order.
 import { fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol, StoredGroupCall } from '../../protocol/groups.ts';
 import type { Member } from '../../protocol/registry.ts';
+import { refuseSealed } from '../../protocol/sealed_record.ts';
 import type { MemberStart, SleepReply, StartReply } from '../../protocol/service.ts';
 import { refuseUncreated } from '../../protocol/stack_creation.ts';
 import { actor, type Context, type Handlers, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
@@ -164,7 +165,7 @@ class Groups {
       const askedAt = this.context.clock.monotonic();
       try {
         if (step === 'stop') {
-          this.refuseUncreated(members);
+          this.refuseFutile(members);
           await rows.put(name, restart);
           await this.calls.stopAll(members, { graceMs, forRestart: true });
           await rows.put(name, { ...restart, step: 'start' });
@@ -178,12 +179,14 @@ class Groups {
     });
   }
 
-  /** Fails hook_refused if a member could not be started again after its stop. */
-  private refuseUncreated(members: Member[]): void {
+  /** Fails hook_refused, key_unusable if a member could not be started again after its stop. */
+  private refuseFutile(members: Member[]): void {
     const { store } = this.config;
     for (const { name } of members) {
       const stored = store.table('services').get(name);
-      if (stored) refuseUncreated(stored.spec, store);
+      if (!stored) continue;
+      refuseUncreated(stored.spec, store);
+      refuseSealed(stored);
     }
   }
 

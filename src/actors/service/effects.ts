@@ -20,6 +20,7 @@ import {
   stopProcessTree,
 } from '../../protocol/host.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
+import { isSealed, refuseSealed, sealedFailure } from '../../protocol/sealed_record.ts';
 import type { LastCheck, LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import { refuseUncreated } from '../../protocol/stack_creation.ts';
 import { nameInStack } from '../../protocol/stacks.ts';
@@ -40,7 +41,7 @@ import { taskMetadata } from './task_metadata.ts';
 export interface ServiceEffectsConfig {
   /** `hashInputs` of adapters/input_hash.ts, in a thread of its own. */
   hashInputs: (task: InputHashTask) => Promise<string>;
-  store: Pick<Store, 'table'>;
+  store: Pick<Store, 'table' | 'loss'>;
   /** The daemon's own environment, filtered by `inheritedEnvironment`. */
   environment: EnvironmentRows;
   /**
@@ -68,14 +69,6 @@ const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', '
 
 /** Whether a spawn that failed with `error` may have started a process. */
 export const leavesDoubt = ({ code }: Failure): boolean => DOUBT.includes(code);
-
-const SEALED_ENV = (name: string): string =>
-  `${name} cannot be started: its env is sealed with a key that is not in the state directory`;
-const SEALED_ENV_HINT =
-  'Put the file env.key back that sealed it, or register the service with its env again.';
-
-const isSealed = ({ sealedEnv, baseEnv }: StoredService): boolean =>
-  sealedEnv !== undefined || baseEnv?.sealed !== undefined;
 
 /** The side effects of one service: messages to other actors, and rows of the store. */
 export class ServiceEffects {
@@ -111,15 +104,22 @@ export class ServiceEffects {
     return this.config.store.table('services').get(this.name) ?? null;
   }
 
-  /**
-   * The record of any service. Fails unknown_service, and key_unusable when its environment cannot be
-   * unsealed.
-   */
+  /** The record of any service. Fails unknown_service; key_unusable if its environment stays sealed. */
   storedOf(name: string): StoredService {
     const stored = this.config.store.table('services').get(name);
     if (!stored) throw fail('unknown_service', `there is no service ${name}`);
-    if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
+    refuseSealed(stored);
     return stored;
+  }
+
+  /** `known`, read again if it is sealed: the key may have been restored since. */
+  private latest(known: StoredService): StoredService {
+    return isSealed(known) ? (this.stored() ?? known) : known;
+  }
+
+  /** How every start after a stop is going to fail: key_unusable or storage_lost. null: it may succeed. */
+  startFailure(known: StoredService): Failure | null {
+    return sealedFailure(this.latest(known)) ?? this.config.store.loss();
   }
 
   lastEnd(): LastEnd | null {
@@ -188,9 +188,8 @@ export class ServiceEffects {
     last: LastEnd | null,
   ): Promise<SpawnReply & Pick<Run, 'metadata'>> {
     const { name } = this;
-    // The key may have been restored since the record was read.
-    const stored = isSealed(known) ? (this.stored() ?? known) : known;
-    if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
+    const stored = this.latest(known);
+    refuseSealed(stored);
     const { spec, ports } = await this.filled(stored.spec);
     const base = this.baseOf(stored);
     const fromFiles = await envFileRows(spec, base);
@@ -296,7 +295,7 @@ export class ServiceEffects {
   /** A variable as a start of the service would have it; null: it has none. */
   variable(known: StoredService | null, variable: string): string | null {
     if (!known) return null;
-    const stored = isSealed(known) ? (this.stored() ?? known) : known;
+    const stored = this.latest(known);
     const rows = childEnvironment(this.baseOf(stored), stored.spec, '');
     return rows.find(([key]) => key === variable)?.[1] ?? null;
   }

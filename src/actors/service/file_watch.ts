@@ -5,7 +5,7 @@ import { isAlive } from '../../adapters/process/process_table.ts';
 import type { RunMetadata } from '../../protocol/host.ts';
 import type { ServiceSpec, WatchSpec } from '../../protocol/service.ts';
 import { isSameRequest, isWatchedAfter, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
-import { type Context, isFailure, tolerateFailure } from '../../runtime/actor.ts';
+import { type Context, type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { WATCH } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
@@ -55,6 +55,8 @@ export class FileWatch {
   /** The watcher's current request; null if none. */
   private request: WatchRequest | null = null;
   private latest: WatchState | null = null;
+  /** Why the last change did not restart the run. */
+  private refused: Failure | null = null;
   /** A change that has not been handled yet, or the second half of a restart. */
   private isDue = false;
   /** What is due is a restart that an earlier daemon began. */
@@ -74,7 +76,9 @@ export class FileWatch {
 
   /** What is watched; null if nothing. */
   get state(): WatchState | null {
-    return this.request && this.latest;
+    const { latest, refused } = this;
+    const trouble = refused && `the last change did not restart it: ${refused.message}`;
+    return this.request && latest && { ...latest, trouble: latest.trouble ?? trouble };
   }
 
   /** Called after every change of the service's phase or record. */
@@ -83,7 +87,10 @@ export class FileWatch {
     const { phase } = state;
     if (phase === 'launching' || phase === 'checking' || phase === 'running' || phase === 'waiting')
       this.isWanted = true;
-    if (phase === 'launching') this.isReleased = false;
+    if (phase === 'launching') {
+      this.isReleased = false;
+      this.refused = null;
+    }
     this.askWatcher();
     // Before the process exists, so that a later daemon learns of it with the process.
     if (this.owesCascade && phase === 'launching') state.run.metadata.cascade = true;
@@ -122,11 +129,18 @@ export class FileWatch {
     return !this.isReleased && (this.relaunching?.id === id || metadata.relaunch === true);
   }
 
+  /** Why a restart is refused and the run goes on: the start after its stop is sure to fail. */
+  private get refusal(): Failure | null {
+    const { effects, life } = this.options;
+    const { stored } = life.snapshot();
+    return stored && effects.startFailure(stored);
+  }
+
   /** The service is about to be stopped and started. If this daemon is killed, a later one starts it. */
   private beforeRestart(): void {
     const { state } = this.options.life.snapshot();
     const isUp = state.phase === 'checking' || state.phase === 'running';
-    if (isUp && this.relaunching?.id !== state.run.id) this.keep(state.run);
+    if (isUp && this.relaunching?.id !== state.run.id && !this.refusal) this.keep(state.run);
   }
 
   /** As `beforeRestart`, for a client's restart, which also follows a stop or a sleep that is under way. */
@@ -315,6 +329,12 @@ export class FileWatch {
   private answer(run: LiveRun, { action, cascade }: Pick<WatchSpec, 'action' | 'cascade'>): void {
     const { context, effects, restart } = this.options;
     const changedAt = context.clock.now();
+    this.refused = action === 'restart' ? this.refusal : null;
+    if (this.refused) {
+      this.relaunching = null;
+      this.noteRelaunch(run, false, { changedAt });
+      return;
+    }
     if (action !== 'restart') {
       effects.note(run, { changedAt });
       signalGroup(run, action);

@@ -6,6 +6,7 @@ import type { ServiceProtocol, StartReply } from '../../protocol/service.ts';
 import { type Clock, isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import type { ServiceMachine } from './machine.ts';
 import type { MemberOverride } from './member_override.ts';
+import { liveRun } from './state.ts';
 
 interface Restart {
   /** Settles once the start has begun or been given up. */
@@ -61,15 +62,24 @@ export class Restarts {
     if (askedAt === undefined) this.override.started();
   }
 
+  /** Fails as the start after a stop is sure to fail, before a running service is stopped for it. */
+  refuseFutile(): void {
+    const { effects, life } = this.machine;
+    const { state, stored } = life.snapshot();
+    const failure = stored && liveRun(state) ? effects.startFailure(stored) : null;
+    if (failure) throw failure;
+  }
+
   /**
    * Stops the service, then starts it. A second restart joins the first until the first one's start begins,
-   * and may shorten its stop.
+   * and may shorten its stop. Fails as `refuseFutile` does.
    */
   restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
     if (this.current) {
       this.machine.shortenStop(graceMs);
       return this.current.reply;
     }
+    this.refuseFutile();
     this.stoppedAt = null;
     this.override.started();
     let isRepeated = false;

@@ -207,6 +207,7 @@ class SupervisedService implements SupervisedParts {
   /** Stops the service, then starts it. This overrides a stop or a sleep under way. */
   restart(message: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
     this.effects.refuseUncreated(this.life.registered().spec);
+    this.restarts.refuseFutile();
     if (!this.restarts.isStopping) {
       // In this order: if the daemon is killed in between, the service is asleep, and not just stopped.
       this.files.beforeClientsRestart();

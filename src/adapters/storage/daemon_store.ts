@@ -77,6 +77,7 @@ const bound = (store: Store): Store => ({
   rows: () => store.rows(),
   load: (rows) => store.load(rows),
   version: () => store.version(),
+  loss: () => store.loss(),
   close: () => store.close(),
 });
 

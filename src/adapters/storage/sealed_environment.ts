@@ -130,7 +130,7 @@ export class EnvironmentSeal {
 }
 
 /** `store`, with the environments of services sealed in it. */
-export function withSealedEnvironments(store: Store, seal: EnvironmentSeal): Pick<Store, 'table'> {
+export function withSealedEnvironments(store: Store, seal: EnvironmentSeal): Pick<Store, 'table' | 'loss'> {
   const services = store.table('services');
   const sealed: StoreTable<StoredService> = {
     get: (key) => {
@@ -142,5 +142,5 @@ export function withSealedEnvironments(store: Store, seal: EnvironmentSeal): Pic
     remove: (key) => services.remove(key),
   };
   const table = ((name) => (name === 'services' ? sealed : store.table(name))) as Store['table'];
-  return { table };
+  return { table, loss: () => store.loss() };
 }

@@ -8,7 +8,7 @@
 //   changes requested while one commit is being written form the next one.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Database, open, type RootDatabase } from 'lmdb';
-import { isFailure } from '../../runtime/actor.ts';
+import { type Failure, isFailure } from '../../runtime/actor.ts';
 import { encodeMsgpack } from '../../runtime/msgpack.ts';
 import { CommitQueue } from './commit_queue.ts';
 import { decodeRow, encodeRow } from './row_codec.ts';
@@ -169,6 +169,10 @@ class EmbeddedStore implements Store {
 
   version(): number {
     return this.file.transaction();
+  }
+
+  loss(): Failure | null {
+    return this.room.loss();
   }
 
   close(): Promise<void> {

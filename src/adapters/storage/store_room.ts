@@ -3,6 +3,7 @@
 // allocated blocks for all that it may write. The blocks that are allocated ahead are also the reserve: on
 // a full disk, changes that are essential still use them.
 import { fail } from '../../protocol/errors.ts';
+import type { Failure } from '../../runtime/actor.ts';
 import { STORE } from '../../settings/limits.ts';
 import { type FileLoss, type StoreFile, storeUnusable } from './store_file.ts';
 
@@ -72,6 +73,14 @@ export class StoreRoom {
     }
   }
 
+  /** The failure storage_lost of every commit, if the file is no longer in its place; otherwise null. */
+  loss(): Failure | null {
+    const loss = this.file.loss();
+    if (loss === null) return null;
+    this.onLost(loss);
+    return storeUnusable(this.file.path, `was ${loss} while the daemon runs`);
+  }
+
   close(): void {
     clearInterval(this.renewal);
   }
@@ -92,10 +101,8 @@ export class StoreRoom {
   }
 
   private checkPlace(): void {
-    const loss = this.file.loss();
-    if (loss === null) return;
-    this.onLost(loss);
-    throw storeUnusable(this.file.path, `was ${loss} while the daemon runs`);
+    const failure = this.loss();
+    if (failure) throw failure;
   }
 
   /** Whether `bytes` are allocated now, and the reserve too unless the change is essential. */

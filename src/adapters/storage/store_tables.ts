@@ -17,6 +17,7 @@ import type { StoredSchedule } from '../../protocol/schedules.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import type { StoredStack } from '../../protocol/stacks.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
+import type { Failure } from '../../runtime/actor.ts';
 
 /** Every table with the type of its rows. The keys are names and ids. */
 export interface StoreTables {
@@ -147,6 +148,8 @@ export interface Store {
   load(rows: readonly EncodedRow[]): Promise<void>;
   /** Grows with each commit of any thread. */
   version(): number;
+  /** The failure storage_lost of every change if the file was removed, replaced or truncated; else null. */
+  loss(): Failure | null;
   /**
    * Resolves when every requested change has been committed or has failed, and this thread has closed the
    * file.

@@ -10,6 +10,7 @@ import { actor, type Failure, type Ref } from '../../../src/runtime/actor.ts';
 import { SERVICE } from '../../../src/settings/limits.ts';
 import { type World, world } from '../../kit/actors.ts';
 import { advance, MemoryStore } from '../../kit/service.ts';
+import { spec } from '../../kit/service_inputs.ts';
 
 interface Group {
   world: World;
@@ -157,6 +158,14 @@ describe('the conditions of a group', () => {
 });
 
 describe('the restart of a group', () => {
+  it('stops nothing if the environment of a member cannot be unsealed', async () => {
+    const site = await group({ members: SITE });
+    const stored = { spec: spec({ name: 'api' }), revision: 1, sealedEnv: 'x' };
+    await site.store.table('services').put('api', stored);
+    const answer = outcome(site.ref.ask('restart', { name: 'site', graceMs: null, timeoutMs: null }));
+    expect([await answer, site.log]).toMatchObject([{ code: 'key_unusable' }, []]);
+  });
+
   it('stops dependents first, then starts dependencies first', async () => {
     const site = await group({ members: { web: ['api'], api: ['db'], db: [] } });
     const restarted = site.ref.ask('restart', { name: 'site', graceMs: 5, timeoutMs: 700 });

@@ -62,6 +62,26 @@ describe('a service that watches files', () => {
     expect(world.events().filter(([type]) => type === 'service.changed')).toHaveLength(1);
   });
 
+  it('keeps running after a change while its environment cannot be unsealed, and explain says so', async () => {
+    const { change, world } = await watching();
+    await start(world);
+    const services = world.store.table('services');
+    const opened = must(services.get('web'));
+    for (const stored of [{ ...opened, sealedEnv: 'x' }, opened]) {
+      await services.put('web', stored);
+      await world.ref.ask('changed', { stored });
+      world.services
+        .ref<WatchedServiceProtocol>('service:web')
+        .tell('watchState', { folders: 1, trouble: null });
+      await change('src/a.ts');
+      await world.advance(50);
+      const { watching } = await world.ref.ask('explain', {});
+      const trouble = stored === opened ? null : expect.stringContaining('did not restart it: web cannot be');
+      expect(watching).toEqual({ folders: 1, trouble });
+      expect(world.host.made).toHaveLength(stored === opened ? 2 : 1);
+    }
+  });
+
   it('is started once there is room when its restart failed on a full disk, unless it is stopped', async () => {
     const { change, world } = await watching();
     await start(world);

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { DoorProtocol } from '../../../src/protocol/doors.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
+import { must } from '../../kit/must.ts';
 import { AGENT, MEMO, MemoryStore, type Plan, quiet, type Supervised, supervise } from '../../kit/service.ts';
 
 const RUN = '00000000000000aa';
@@ -171,6 +172,27 @@ it.each([
   await world.advance(5_000);
   expect(await restarted).toMatchObject(isStopped ? { code: 'start_failed' } : { status: 'running' });
   expect(world.state().status).toBe(isStopped ? 'stopped' : 'running');
+});
+
+const MOVED = fail('storage_lost', 'store.mdb was removed or replaced while the daemon runs');
+
+it.each([
+  ['whose environment cannot be unsealed', 'key_unusable', { sealedEnv: 'x' }, null],
+  ['whose store is lost', 'storage_lost', {}, MOVED],
+])('a restart of a running service %s is refused, and the service goes on', async (_, code, sealed, lost) => {
+  const world = await begun({ spec: { cmd: 'sleep 1' }, row: { run: RUN } });
+  const services = world.store.table('services');
+  const stored = { ...must(services.get('web')), ...sealed };
+  await services.put('web', stored);
+  await world.ref.ask('changed', { stored });
+  world.store.lost = lost;
+  const restarted = world.ref.ask('restart', { timeoutMs: null, graceMs: null });
+  await expect(restarted).rejects.toMatchObject({ code });
+  expect([world.host.stops, world.state().status]).toEqual([[], 'running']);
+  // It was not noted as one that a later daemon starts again.
+  world.host.exit(3);
+  await quiet();
+  expect(world.state().status).toBe('crashed');
 });
 
 it('a restart goes on after a sleep that is refused', async () => {
