@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { BIN } from '../kit/built_program.ts';
+import { type Asked, json, leastAnswer, serve } from '../kit/recording_server.ts';
 import { berth, cleanEnv, folder } from './berth_process.ts';
 
 it.each(['null', '7', '{}', '[]', '{"services":{"a":1}}'])(
@@ -22,6 +23,35 @@ it.each(['null', '7', '{}', '[]', '{"services":{"a":1}}'])(
     expect(stderr).not.toMatch(/^ {4}at /m);
   },
 );
+
+it.each([
+  [['logs', 'web'], 1],
+  [['logs', 'web', '-f'], 5],
+  [['logs', 'web', '-f', '--raw'], 5],
+  [['events'], 5],
+])('`berth %j` ends with the error of a daemon that fails each time', async (args, times) => {
+  const failure = { code: 'internal', message: 'something went wrong in the daemon', hint: 'See its log.' };
+  const isStream = ({ path }: Asked): boolean => /stream|events/.test(path);
+  const { asked, url } = await serve((one, response) =>
+    isStream(one) ? json(response, 500, failure) : json(response, 200, leastAnswer(one)),
+  );
+  const { code, stderr } = await berth(['--url', url, ...args]);
+  expect([code, asked.filter(isStream).length]).toEqual([1, times]);
+  expect(stderr).toContain(`berth: ${failure.message}\n`);
+});
+
+it('berth logs waits for a daemon that is starting', async () => {
+  const { asked, url } = await serve((one, response) => {
+    if (!one.path.includes('stream')) json(response, 200, leastAnswer(one));
+    else if (asked.length < 3) json(response, 503, { code: 'daemon_busy', message: 'starting', hint: '' });
+    else {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      response.end('event: end\ndata: {}\n\n');
+    }
+  });
+  const { code, stderr } = await berth(['--url', url, 'logs', 'web', '-A']);
+  expect([code, stderr]).toEqual([0, expect.stringContaining('The daemon is back.')]);
+});
 
 it('an output that cannot be written is reported', async () => {
   const home = folder();

@@ -91,10 +91,26 @@ export function createCommandContext(globalOptions: GlobalOptions): {
 export const hasErrorCode = (error: unknown, code: BerthError['code']): boolean =>
   isBerthError(error) && error.code === code;
 
-/** For streams: tells the user once when the connection is lost, and once when it is back. */
-export function onStreamState(context: CommandContext): NonNullable<StreamOptions['onState']> {
+/** Whether the daemon itself answered that it failed, other than by being busy or starting. */
+const isDaemonsError = ({ code, status }: BerthError): boolean =>
+  status >= 500 && status !== 503 && code !== 'bad_answer';
+
+/** How often in a row a daemon may fail so before a stream that follows is given up. */
+const STREAM_FAILURES = 5;
+
+/**
+ * For streams: tells the user once when the connection is lost, and once when it is back. Throws an error of
+ * the daemon that has been its answer to `failures` attempts in a row, which ends the stream.
+ */
+export function onStreamState(
+  context: CommandContext,
+  failures = STREAM_FAILURES,
+): NonNullable<StreamOptions['onState']> {
   let isLost = false;
+  let failed = 0;
   return (state) => {
+    failed = !state.open && isDaemonsError(state.error) ? failed + 1 : 0;
+    if (!state.open && failed >= failures) throw state.error;
     if (isLost === !state.open) return;
     isLost = !state.open;
     context.out.note(

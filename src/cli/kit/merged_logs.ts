@@ -81,7 +81,7 @@ export async function printMergedLogs(
   // Requests colours only if the output shows them.
   const ansi = !out.isData && out.style('red', 'x') !== 'x';
   const textOf = out.isData ? (entry: StreamedLogEntry) => `${entryData(entry)}\n` : entryText(context, view);
-  const onState = onStreamState(context);
+  const onState = onStreamState(context, query.follow === false ? 1 : undefined);
   const onLost: LogStreamOptions['onLost'] = ({ name, bytes }) =>
     out.note(`Part of the log of ${view.label(name)} is no longer kept: ${countText(bytes, 'byte')}`);
   let count = 0;
