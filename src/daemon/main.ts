@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { decideHostStart } from '../adapters/host/host_start.ts';
-import { spawnHost } from '../adapters/host/spawn_host.ts';
+import { prepareHostFolder, spawnHost } from '../adapters/host/spawn_host.ts';
 import { boundOwnLog } from '../adapters/own_log.ts';
 import { openFilesTrouble } from '../adapters/process/open_files_limit.ts';
 import { runningDaemon } from '../adapters/process/running_daemon.ts';
@@ -78,6 +78,8 @@ async function start(
   const options = { settings, stateDir, hostEntry, umask, restoreStore, verbose, configPath, reload };
   const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs);
   if (turn === 'started') spawnHost(stateDir, hostEntry);
+  // Before the daemon serves: a host that is started later could not be.
+  if (turn === 'deferred') prepareHostFolder(stateDir);
   const { createMainThread } = await import('./main_thread.ts');
   const mainThread = createMainThread(options, turn, started.services, onServicesLost);
   started.threads = mainThread.threads;

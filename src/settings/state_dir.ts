@@ -19,7 +19,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { hostname } from 'node:os';
-import { isAbsolute, resolve } from 'node:path';
+import { isAbsolute, join, resolve } from 'node:path';
 import { SettingsError, xdgDir } from './config.ts';
 import { openRegularFile } from './state_files.ts';
 import { stateDirId, statePaths } from './state_paths.ts';
@@ -39,7 +39,8 @@ export function stateDirPath(named: string | undefined, env: Env): string {
 
 /**
  * Creates the directory if necessary. Throws a SettingsError when another user owns it, can write to it, or
- * can put another in its place. `inVolume`: it may lie in a volume of a container.
+ * can put another in its place, and when this user cannot write to it. `inVolume`: it may lie in a volume of
+ * a container.
  */
 export function openStateDir(path: string, inVolume = false): void {
   checkStateDir(path, inVolume);
@@ -49,6 +50,26 @@ export function openStateDir(path: string, inVolume = false): void {
     throw new SettingsError(`${path}: the state directory cannot be made: ${(error as Error).message}`);
   }
   checkStateDir(path, inVolume);
+  checkWritable(path);
+}
+
+/** Errors of a folder in which nothing can be made. A full disk is none: a daemon starts on one. */
+const UNWRITABLE: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'EROFS']);
+
+/**
+ * Throws a SettingsError when no file can be made in `folder`, as on a file system mounted read-only. It is
+ * tried, because the mode of the folder does not say so.
+ */
+export function checkWritable(folder: string): void {
+  const probe = join(folder, `.writable.${process.pid}`);
+  try {
+    closeSync(openRegularFile(probe, O_WRONLY | O_CREAT, 0o600));
+    rmSync(probe);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!UNWRITABLE.has(code)) return;
+    throw new SettingsError(`${folder}: cannot be written to: ${message.replace(/, open .*/s, '')}`);
+  }
 }
 
 /** Throws as `openStateDir` does, and creates nothing: a directory that is missing is no fault. */

@@ -106,7 +106,8 @@ export interface ConnectHostOptions {
 
 /**
  * Connects a thread of the daemon to the host of a state directory, starting one when there is none. Rejects
- * with second_daemon, host_refused, or, after `withinMs`, host_absent.
+ * with second_daemon, host_refused, or, after `withinMs`, host_absent; with a SettingsError when the host
+ * could not write to its folder.
  */
 export async function connectHost(options: ConnectHostOptions): Promise<HostConnection> {
   const { stateDir, entry, identity, withinMs, isSpawned } = options;

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import type { DaemonProcess } from '../../protocol/host_handshake.ts';
+import { checkWritable } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { processRow } from '../process/process_table.ts';
 
@@ -14,15 +15,22 @@ export const thisDaemon = (): DaemonProcess => ({
   daemonStart: processRow(process.pid)?.startTicks ?? 0,
 });
 
+/** Makes the folder of the host. Throws a SettingsError when the host could not write to it. */
+export function prepareHostFolder(stateDir: string): void {
+  const { host } = statePaths(stateDir);
+  mkdirSync(host, { recursive: true, mode: 0o700 });
+  checkWritable(host);
+}
+
 /**
  * Starts the host of `stateDir` in a session of its own, without waiting. `entry` is its built file. Harmless
  * if a host is running: the new one exits. While this process lives, the host admits no other daemon, because
- * this one may already be listening. The host logs to `<stateDir>/host/host.log`.
+ * this one may already be listening. The host logs to `<stateDir>/host/host.log`. Throws as
+ * `prepareHostFolder` does.
  */
 export function spawnHost(stateDir: string, entry: string): void {
-  const { host, hostLog } = statePaths(stateDir);
-  mkdirSync(host, { recursive: true, mode: 0o700 });
-  const log = openSync(hostLog, 'a', 0o600);
+  prepareHostFolder(stateDir);
+  const log = openSync(statePaths(stateDir).hostLog, 'a', 0o600);
   try {
     const env = Object.fromEntries(
       INHERITED.flatMap((key) => (process.env[key] ? [[key, process.env[key]]] : [])),

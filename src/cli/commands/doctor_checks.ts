@@ -1,4 +1,4 @@
-// The checks of `berth doctor`. None changes anything.
+// The checks of `berth doctor`. None changes anything that stays.
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { createClient } from '../../client/create_client.ts';
 import { nodeTransport } from '../../client/node_transport.ts';
 import { configFile, rulesFolder } from '../../settings/config.ts';
-import { checkStateDir, cloudKeyPath } from '../../settings/state_dir.ts';
+import { checkStateDir, checkWritable, cloudKeyPath } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { tokenWarnings } from '../../settings/token_warnings.ts';
 import { VERSION } from '../../settings/version.ts';
@@ -86,6 +86,7 @@ const settings: DoctorCheck = async (context) => {
 const stateDir = withLocal(async (_cli, { stateDir: path }) => {
   try {
     checkStateDir(path);
+    for (const folder of [path, statePaths(path).host]) if (existsSync(folder)) checkWritable(folder);
   } catch (error) {
     return [{ state: 'wrong', about: errorMessage(error), fix: 'The daemon does not start with it.' }];
   }

@@ -1,4 +1,5 @@
 // `berth doctor` names what keeps a daemon from starting, as the daemon itself does.
+import { spawnSync } from 'node:child_process';
 import { chmodSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
@@ -69,6 +70,30 @@ describe('what keeps a daemon from starting', () => {
     expect(wrong).toEqual([said]);
     expect(code).toBe(1);
   });
+
+  // Modes do not bind root, so the folder must be immutable.
+  it.for(['the state directory', 'the folder of the process host'])(
+    '%s, immutable',
+    async (what, { skip }) => {
+      const place = await endedDaemon();
+      const host = statePaths(place.stateDir).host;
+      const folder = what === 'the state directory' ? place.stateDir : host;
+      skip(spawnSync('chattr', ['+i', folder]).status !== 0, 'no file can be made immutable here');
+      try {
+        const { wrong, code, said } = await faultsOf(place);
+        expect([wrong, code]).toEqual([
+          [`${folder}: cannot be written to: EPERM: operation not permitted`],
+          1,
+        ]);
+        expect(said).toBe(wrong[0]);
+        const started = await berth(['daemon', 'start'], { env: env(place) });
+        expect(started.code).not.toBe(0);
+        expect(started.stderr).toContain(said);
+      } finally {
+        spawnSync('chattr', ['-i', folder]);
+      }
+    },
+  );
 
   it.each([
     ['port', '::1', (port: number) => `port = ${port}`],
