@@ -16,6 +16,7 @@ import { openStateDir, stateDirPath } from '../settings/state_dir.ts';
 import { checkStateFiles, readTextInput } from '../settings/state_files.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import type { Daemon } from './daemon.ts';
+import { report } from './daemon_log.ts';
 import { ignoreOutputErrors, runProgram } from './program.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 import type { StartedWorker } from './worker_thread.ts';
@@ -76,7 +77,7 @@ async function start(
   const reload = () => loadSettings(config, process.env);
   const { path: configPath } = configFile(config, process.env);
   const options = { settings, stateDir, hostEntry, umask, restoreStore, verbose, configPath, reload };
-  const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs);
+  const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs, report);
   if (turn === 'started') spawnHost(stateDir, hostEntry);
   // Before the daemon serves: a host that is started later could not be.
   if (turn === 'deferred') prepareHostFolder(stateDir);

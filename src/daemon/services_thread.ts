@@ -16,7 +16,7 @@ import { StateDrawings } from '../actors/service/state_drawings.ts';
 import { stacksActor } from '../actors/stacks/stacks.ts';
 import { statsActor } from '../actors/stats/stats.ts';
 import { unansweredReason } from '../adapters/answering_path.ts';
-import { holdOutput } from '../adapters/host/hold_output.ts';
+import { holdOutput } from '../adapters/host/run_pipes.ts';
 import type { InputHashTask } from '../adapters/input_hash.ts';
 import { pendingPipe } from '../adapters/pipes.ts';
 import { bootId } from '../adapters/process/process_table.ts';

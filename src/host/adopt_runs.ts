@@ -38,6 +38,8 @@ export interface AdoptRunsConfig {
   commands: RunCommands;
   groups: RunGroups;
   notices: NoticeSockets;
+  /** Writes a line to the log of the host. */
+  log: (text: string) => void;
 }
 
 /** How often to check a process that is not our child. The end of its FIFOs is usually noticed earlier. */
@@ -119,7 +121,7 @@ function runsWithFifos({ folder }: Fifos): Set<string> {
  * processes carry their marks. What the daemon had noted about them is unknown.
  */
 function recoverLostRows(config: AdoptRunsConfig): void {
-  const { clock, fifos, ledger, origin } = config;
+  const { clock, fifos, ledger, log, origin } = config;
   const lost = [...runsWithFifos(fifos)].filter((run) => !ledger.rows.has(run));
   if (lost.length === 0) return;
   const leaders = leadersByRun(config);
@@ -130,9 +132,10 @@ function recoverLostRows(config: AdoptRunsConfig): void {
     if (pid === undefined || startTicks === undefined) continue;
     if (!service || !SERVICE_NAME_PATTERN.test(service)) continue;
     const port = Number(variableInEnviron(environ, 'PORT='));
-    const memo = { revision: 0, port, ready: null, passed: true, deadline: null, restarts: 0 };
+    const memo = { revision: 0, port: port || null, ready: null, passed: true, deadline: null, restarts: 0 };
     const process = { pid, startTicks, startedAt: clock.now(), ...origin, pty: false };
     ledger.put({ ...process, service, run, port, memo, stop: null, end: null });
+    log(`the ledger had lost ${service} (pid ${pid}), which was found by its environment`);
   }
 }
 

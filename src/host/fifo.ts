@@ -9,10 +9,11 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, constants, mkdirSync, openSync, readSync, renameSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
+import { hasNoReader } from '../adapters/host/run_pipes.ts';
 import type { Libc } from '../adapters/process/libc.ts';
 import { KIB, MIB } from '../settings/limits.ts';
 
-const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
+const { O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
 /** File name suffixes: one FIFO for stdout, one for stderr. */
 export const FIFO_KINDS = ['out', 'err'] as const;
 export type FifoKind = (typeof FIFO_KINDS)[number];
@@ -29,18 +30,6 @@ const MAX_DRAIN_BYTES = MIB;
 /** The path of a FIFO of `run`. */
 export const fifoPath = (folder: string, run: string, kind: FifoKind): string =>
   join(folder, `${run}.${kind}`);
-
-/**
- * Whether no process has a FIFO open for reading. Leftover processes of a run may, and would steal output.
- */
-function hasNoReader(path: string): boolean {
-  try {
-    closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
-    return false;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ENXIO';
-  }
-}
 
 /** A FIFO that cannot be removed because its folder was replaced does not matter any more. */
 function removeIfThere(path: string): void {
@@ -77,7 +66,7 @@ export class Fifos {
 
   /**
    * Removes the FIFOs of a run that has ended, but keeps those of `reusable`, which no process has open for
-   * writing.
+   * writing. Leftover processes of the run may still read, and would steal output.
    */
   remove(run: string, reusable: readonly FifoKind[] = []): void {
     for (const kind of FIFO_KINDS) {

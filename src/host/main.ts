@@ -184,7 +184,7 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
     onEnded,
     reservedDescriptor,
   });
-  adoptRuns({ ...shared, runs });
+  adoptRuns({ ...shared, runs, log });
   clock.every(RESEND_END_MS, () => {
     ledger.flush();
     for (const end of runs.unacknowledged(clock.now() - RESEND_END_MS)) onEnded(end);

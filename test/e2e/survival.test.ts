@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { constants } from 'node:os';
@@ -18,6 +19,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { otherUsers } from '../../src/adapters/process/users.ts';
 import { connect } from '../../src/client/index.ts';
 import { rotatedFileName, rotatedStarts } from '../../src/logs/format.ts';
+import { statePaths } from '../../src/settings/state_paths.ts';
 import { BIN } from '../kit/built_program.ts';
 import {
   type Daemon,
@@ -389,6 +391,35 @@ describe('a crash of the services thread', () => {
     expect(await get(second, 'web')).toMatchObject({ status: 'running', pid });
   });
 });
+
+it.each([
+  ['cut off', (ledger: string) => truncateSync(ledger, 10)],
+  ['emptied', (ledger: string) => truncateSync(ledger)],
+])(
+  'services run on under the next daemon and host when the ledger was %s, which the log says',
+  async (_, harm) => {
+    const first = await startDaemon();
+    const ledger = join(first.stateDir, 'host', 'ledger');
+    const pid = await run(first, 'web', 'exec sleep 600');
+    const worker = await run(first, 'worker', 'exec sleep 600', { port: null });
+    const host = hostPid(first.stateDir);
+    await kill9(first);
+    process.kill(host, 'SIGKILL');
+    await eventually(() => !isAlive(host));
+    harm(ledger);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    expect(second.stderr()).toContain(`${ledger}: is missing or damaged`);
+    expect(await get(second, 'web')).toMatchObject({ status: 'running', pid, url: expect.any(String) });
+    expect(await get(second, 'worker')).toMatchObject({
+      status: 'running',
+      pid: worker,
+      port: null,
+      url: null,
+    });
+    const log = readFileSync(statePaths(first.stateDir).hostLog, 'utf8');
+    expect(log).toContain(`the ledger had lost worker (pid ${worker})`);
+  },
+);
 
 describe('kill -9 of the process host', () => {
   it('stops no service; the next host adopts it with its output', async () => {

@@ -2,10 +2,11 @@
 // daemon.
 //
 // The host is the lock of the state directory, and knows what is running. It need not be asked if no host is
-// alive and the ledger of the last one says that nothing is running. Of two daemons that start at the same
-// moment, only the one with the socket of this file (the start lock) may act on that. The other waits for the
-// host, which refuses it. Starting the host first is always correct, only slower. So a daemon that finds the
-// start lock held by another user does so at once.
+// alive, the ledger of the last one says that nothing is running, and no process has a pipe of a run open,
+// because the ledger may be damaged. Of two daemons that start at the same moment, only the one with the
+// socket of this file (the start lock) may act on that. The other waits for the host, which refuses it.
+// Starting the host first is always correct, only slower. So a daemon that finds the start lock held by
+// another user does so at once.
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -14,6 +15,7 @@ import { stateDirId, statePaths } from '../../settings/state_paths.ts';
 import type { ProcessRow } from '../process/process_table.ts';
 import { ledgerFile, readLedger } from '../storage/ledger_file.ts';
 import { isListening, socketExists } from './host_socket.ts';
+import { haveRunsLeft } from './run_pipes.ts';
 
 /** The host when a daemon starts: it is running; it was started first; or its start may be deferred. */
 export type HostStart = 'running' | 'started' | 'deferred';
@@ -117,17 +119,26 @@ export async function takeStateDir(stateDir: string): Promise<boolean> {
 
 /**
  * Decides based on what the last daemon of `stateDir` has left. Only one process at a time gets `deferred`,
- * until it ends. The others wait up to `timeoutMs` for that process's host, which then refuses them.
+ * until it ends. The others wait up to `timeoutMs` for that process's host, which then refuses them. A ledger
+ * that has lost its runs is reported.
  */
-export async function decideHostStart(stateDir: string, timeoutMs: number): Promise<HostStart> {
-  const folder = statePaths(stateDir).host;
+export async function decideHostStart(
+  stateDir: string,
+  timeoutMs: number,
+  report: (line: string) => void,
+): Promise<HostStart> {
+  const { host: folder, runs } = statePaths(stateDir);
   const name = startLockName(stateDir);
   const began = performance.now();
   for (let isRetry = false; ; isRetry = true) {
     // The lock comes before the checks, so that their results stay true.
     const lock = await acquireStartLock(name);
     if (socketExists(folder) && (await isListening(folder))) return 'running';
-    if (lock === 'acquired' && readLedger(ledgerFile(folder)).size === 0) return 'deferred';
+    if (lock === 'acquired' && readLedger(ledgerFile(folder)).size === 0) {
+      if (!haveRunsLeft(runs)) return 'deferred';
+      report(`${ledgerFile(folder)}: is missing or damaged: running services are found by their environment`);
+      return 'started';
+    }
     if (lock !== 'taken' || performance.now() - began > timeoutMs) return 'started';
     if (!isRetry && (await isHeldByOtherUser(name))) return 'started';
     await pause(RETRY_MS);

@@ -2,7 +2,7 @@
 // can exist.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { bundle } from '../../kit/bundle.ts';
@@ -37,7 +37,7 @@ async function asks(
   writeFileSync(
     script,
     `import { decideHostStart } from ${JSON.stringify(source)};
-    console.log(await decideHostStart(${JSON.stringify(stateDir)}, ${deadlineMs}));
+    console.log(await decideHostStart(${JSON.stringify(stateDir)}, ${deadlineMs}, () => {}));
     setInterval(() => {}, 1000);`,
   );
   const child = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -132,6 +132,20 @@ test('a killed host is replaced before the daemon starts while its ledger has a 
   expect(await hostStartOf(stateDir)).toBe('started');
   const last = await connectDaemon(stateDir);
   await last.host.ask('acknowledge', lives);
+  await killHosts(stateDir);
+  expect(await hostStartOf(stateDir)).toBe('deferred');
+});
+
+test('a killed host is replaced first while a run is alive that its damaged ledger has lost', async () => {
+  const stateDir = newFolder();
+  const one = await connectDaemon(stateDir);
+  const lives = await one.spawn('lives', 'exec sleep 60');
+  await killHosts(stateDir);
+  truncateSync(join(stateDir, 'host', 'ledger'), 10);
+  expect(await hostStartOf(stateDir)).toBe('started');
+  const next = await connectDaemon(stateDir);
+  await next.stop(lives);
+  await next.host.ask('acknowledge', lives);
   await killHosts(stateDir);
   expect(await hostStartOf(stateDir)).toBe('deferred');
 });

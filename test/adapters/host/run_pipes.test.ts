@@ -3,7 +3,7 @@ import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync, writeSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { holdOutput } from '../../../src/adapters/host/hold_output.ts';
+import { holdOutput } from '../../../src/adapters/host/run_pipes.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-hold-'));
 const fifo = join(folder, 'run.out');
