@@ -105,6 +105,12 @@ export const PLATFORM_PARTS: readonly PlatformPart[] = [
     isHere: () => existsSync('/proc/self/uid_map'),
   },
   {
+    name: 'the table of file locks in /proc',
+    adapter: 'src/adapters/host/suspended_host.ts',
+    without: 'A process host that is suspended is not told from one that does not answer.',
+    isHere: () => existsSync('/proc/locks'),
+  },
+  {
     name: 'the list of users in /etc/passwd',
     adapter: 'src/adapters/process/users.ts',
     without: 'Nothing warns that other users can log in while no token is set.',

@@ -1,5 +1,6 @@
 // Finds this user's daemon and its tokens: through BERTH_URL or <state>/daemon.json, never by guessing a
 // port. docs/reference.md "State directory", "Tokens".
+import { isSuspended, SUSPENDED, wayToContinue } from '../adapters/process/process_table.ts';
 import { runningDaemon } from '../adapters/process/running_daemon.ts';
 import { localUrl, withScheme } from '../adapters/url_host.ts';
 import { type AccessKey, parseAgentKeyId, parseKey } from '../protocol/access_key.ts';
@@ -51,7 +52,10 @@ export interface LocalDaemon {
   client: Client;
   settings: Settings;
   stateDir: string;
-  /** The current address of the daemon. Throws a BerthError `unreachable` when none runs. */
+  /**
+   * The current address of the daemon. Throws a BerthError: `unreachable` when none runs, `deadline` when it
+   * is suspended.
+   */
   url: () => string;
   /** The current cloud token; null when there is none yet. */
   cloudToken: () => string | null;
@@ -85,8 +89,12 @@ export async function findLocalDaemon(
   const url = (): string => {
     if (named !== undefined) return withScheme(named);
     const daemon = runningDaemon(stateDir);
-    if (daemon) return localUrl(settings.bind, daemon.port);
-    throw new BerthError('unreachable', 'no daemon is running', { hint: HINT });
+    if (!daemon) throw new BerthError('unreachable', 'no daemon is running', { hint: HINT });
+    const { pid, port } = daemon;
+    // It would accept the request, and never answer.
+    if (isSuspended(pid))
+      throw new BerthError('deadline', `the daemon (pid ${pid}) ${SUSPENDED}`, { hint: wayToContinue(pid) });
+    return localUrl(settings.bind, port);
   };
   const cloudToken = (): string | null =>
     isAgent

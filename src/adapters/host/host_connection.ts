@@ -8,8 +8,10 @@ import { type Clock, Failure, type Pipe } from '../../runtime/actor.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { stateDirId, statePaths } from '../../settings/state_paths.ts';
 import { socketPipe } from '../pipes.ts';
+import { SUSPENDED, wayToContinue } from '../process/process_table.ts';
 import { readFirstLine, socketExists, socketPath } from './host_socket.ts';
 import { spawnHost, thisDaemon } from './spawn_host.ts';
+import { suspendedHost } from './suspended_host.ts';
 
 /** Codes of the Failures of this file; they never reach a client. */
 type HostConnectionCode =
@@ -43,14 +45,18 @@ const RESPAWN_MS = 2_000;
  * second_daemon.
  */
 async function connectOnce(stateDir: string, hello: Hello): Promise<HostConnection | null> {
-  const socket = await connectSocket(statePaths(stateDir).host);
+  const { host } = statePaths(stateDir);
+  const socket = await connectSocket(host);
   socket.write(`${JSON.stringify(hello)}\n`);
   let answer: HelloReply;
   try {
     answer = JSON.parse(await readFirstLine(socket));
   } catch (error) {
     socket.destroy();
-    throw failure('host_absent', `the process host does not answer: ${error}`);
+    const pid = suspendedHost(host);
+    const why =
+      pid === undefined ? `does not answer: ${error}` : `(pid ${pid}) ${SUSPENDED}: ${wayToContinue(pid)}`;
+    throw failure('host_absent', `the process host ${why}`);
   }
   if (answer.is === 'welcome') return { pipe: resumingPipe(socket), hostPid: answer.hostPid };
   socket.destroy();

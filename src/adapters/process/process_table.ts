@@ -182,6 +182,13 @@ export function isAlive(pid: number, startTicks: number): boolean {
   return row ? isRunning(row) && row.startTicks === startTicks : pidExists(pid);
 }
 
+/** Whether the process is stopped, as by Ctrl-Z; false where the system does not say. */
+export const isSuspended = (pid: number): boolean => processRow(pid)?.state === 'T';
+
+/** What to say of such a process, and what to advise. */
+export const SUSPENDED = 'is suspended, as by Ctrl-Z';
+export const wayToContinue = (pid: number): string => `\`kill -CONT ${pid}\` continues it.`;
+
 /**
  * Like `isAlive`, for a process that reported its own start time. If that is 0, because its system does not
  * know it, only the pid is checked.

@@ -1,5 +1,5 @@
 // What a check of `berth doctor` is, and the checks that need the settings or the daemon.
-import { processRow } from '../../adapters/process/process_table.ts';
+import { isSuspended } from '../../adapters/process/process_table.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import type { Client } from '../../client/create_client.ts';
 import { type CommandContext, hasErrorCode } from '../kit/context.ts';
@@ -26,9 +26,6 @@ export function versionOf(client: Client): ReturnType<Client['version']> {
   versions.set(client, asked);
   return asked;
 }
-
-/** Whether the process is stopped, as by Ctrl-Z; false where the system does not say. */
-export const isSuspended = (pid: number): boolean => processRow(pid)?.state === 'T';
 
 /** Whether the daemon lets a request wait to its deadline, as it then would every other one. */
 export async function isSilent({ client, stateDir }: Local): Promise<boolean> {

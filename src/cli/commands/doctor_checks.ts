@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
 import { openFilesTrouble } from '../../adapters/process/open_files_limit.ts';
+import { isSuspended, SUSPENDED, wayToContinue } from '../../adapters/process/process_table.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
 import { loadRules } from '../../adapters/screen_rules_file.ts';
@@ -20,7 +21,6 @@ import {
   type DoctorCheck,
   errorMessage,
   isSilent,
-  isSuspended,
   versionOf,
   withDaemon,
   withLocal,
@@ -136,8 +136,8 @@ const daemon = withLocal(async (_cli, local) => {
   if (!running)
     return [{ state: 'warning', about: 'no daemon is running', fix: '`berth daemon start` starts one.' }];
   if (isSuspended(running.pid)) {
-    const about = `the daemon (pid ${running.pid}) is suspended, as by Ctrl-Z`;
-    return [{ state: 'wrong', about, fix: `\`kill -CONT ${running.pid}\` continues it.` }];
+    const about = `the daemon (pid ${running.pid}) ${SUSPENDED}`;
+    return [{ state: 'wrong', about, fix: wayToContinue(running.pid) }];
   }
   try {
     const { version, pid, front } = await versionOf(local.client);

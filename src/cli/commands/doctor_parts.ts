@@ -1,4 +1,6 @@
 // The check of `berth doctor` for the parts of a running daemon: its store, its process host, and its ports.
+import { suspendedHost } from '../../adapters/host/suspended_host.ts';
+import { SUSPENDED, wayToContinue } from '../../adapters/process/process_table.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { checkDaemonStore } from '../../adapters/storage/store_presence.ts';
 import type { Client } from '../../client/create_client.ts';
@@ -20,11 +22,14 @@ function storeFindings(stateDir: string): DoctorFinding[] {
 async function hostFindings(client: Client, stateDir: string): Promise<DoctorFinding[]> {
   const { host } = await client.system();
   if (host !== null) return [];
+  const { host: folder, hostLog } = statePaths(stateDir);
+  const pid = suspendedHost(folder);
   return [
     {
       state: 'wrong',
       about: 'the process host does not answer: services keep running, but none can be started or stopped',
-      fix: `If it is suspended, \`kill -CONT\` continues it. Its log is ${statePaths(stateDir).hostLog}.`,
+      fix:
+        pid === undefined ? `Its log is ${hostLog}.` : `It (pid ${pid}) ${SUSPENDED}: ${wayToContinue(pid)}`,
     },
   ];
 }

@@ -1,5 +1,7 @@
 // The check of `berth doctor` for what would keep a daemon from starting, while none runs.
+import { suspendedHost } from '../../adapters/host/suspended_host.ts';
 import { portRefusal } from '../../adapters/loopback_listener.ts';
+import { SUSPENDED, wayToContinue } from '../../adapters/process/process_table.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { checkDaemonStore } from '../../adapters/storage/store_presence.ts';
 import { readTlsFiles } from '../../adapters/tls_files.ts';
@@ -70,6 +72,13 @@ export const daemonStart: DoctorCheck = withLocal(async (_cli, { settings, state
   const fault = startFault(settings, stateDir);
   const findings: DoctorFinding[] =
     fault === null ? [] : [{ state: 'wrong', about: fault, fix: 'The daemon does not start with it.' }];
+  const host = suspendedHost(statePaths(stateDir).host);
+  if (host !== undefined)
+    findings.push({
+      state: 'wrong',
+      about: `the process host (pid ${host}) ${SUSPENDED}`,
+      fix: wayToContinue(host),
+    });
   for (const wanted of wantedPorts(settings)) findings.push(...(await portFinding(wanted)));
   return findings;
 });

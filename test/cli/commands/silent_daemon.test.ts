@@ -10,7 +10,7 @@ import { createCommandContext } from '../../../src/cli/kit/context.ts';
 import { findLocalDaemon } from '../../../src/client/local_daemon.ts';
 import { statePaths } from '../../../src/settings/state_paths.ts';
 import { afterThisTest } from '../../kit/actors.ts';
-import type { Daemon } from '../../kit/daemon.ts';
+import { type Daemon, hostPid } from '../../kit/daemon.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { must } from '../../kit/must.ts';
 import { berth, cleanEnv, daemonOf, folder, type Ran } from '../berth_process.ts';
@@ -34,6 +34,41 @@ it('doctor says that the daemon is suspended', async () => {
   expect(ran.stdout).toContain(
     `✗ the daemon (pid ${daemon.pid}) is suspended, as by Ctrl-Z\n    \`kill -CONT ${daemon.pid}\` continues it.`,
   );
+});
+
+it.each(['ps', 'daemon status', 'logs -f'])(
+  'berth %s says at once that the daemon is suspended',
+  async (line) => {
+    const daemon = await daemonOf();
+    await suspend(daemon);
+    const ran = await run(daemon, line);
+    process.kill(daemon.pid, 'SIGCONT');
+    expect(ran).toMatchObject({ code: 1, stdout: '' });
+    expect(ran.stderr).toContain(
+      `berth: the daemon (pid ${daemon.pid}) is suspended, as by Ctrl-Z\n\`kill -CONT ${daemon.pid}\` continues it.`,
+    );
+  },
+);
+
+it('the start of a daemon, and doctor, name a process host that is suspended', async () => {
+  const daemon = await daemonOf({ config: '[shutdown]\nservices = "keep"\n' });
+  await daemon.request('POST', '/v1/services', { name: 'web', port: null, cmd: 'exec sleep 60' });
+  await daemon.request('POST', '/v1/services/web/start');
+  const pid = hostPid(daemon.stateDir);
+  await suspend({ pid });
+  const said = `the process host (pid ${pid}) is suspended, as by Ctrl-Z`;
+  const running = await run(daemon, 'doctor');
+  daemon.signal('SIGKILL');
+  await daemon.exited;
+  const alone = await run(daemon, 'doctor');
+  const started = await run(daemon, 'daemon start');
+  process.kill(pid, 'SIGCONT');
+  expect(running.stdout).toContain(`It (pid ${pid}) is suspended`);
+  expect(alone.stdout).toContain(`✗ ${said}\n    \`kill -CONT ${pid}\` continues it.`);
+  expect(started.code).not.toBe(0);
+  expect(started.stderr).toContain(`${said}: \`kill -CONT ${pid}\` continues it.`);
+  const next = await daemonOf({ stateDir: daemon.stateDir });
+  await next.request('DELETE', '/v1/services/web');
 });
 
 it('doctor sends no second request to a daemon that lets the first one wait', async () => {
