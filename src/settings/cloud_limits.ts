@@ -254,6 +254,8 @@ export const TETHER = {
   /** How long a connection may be silent before it is pinged, and before it counts as dead. */
   pingIntervalMs: 5_000,
   deadPeerMs: 15_000,
+  /** The same while bytes to the node have not left this machine: its uplink may be slow. */
+  unsentDeadPeerMs: 30_000,
   /** A connection that has received something within this time counts as alive. */
   assumedAliveMs: 1_000,
   /** Age at which unused connections are closed; the last one to a pod has `lastConnectionIdleMs`. */

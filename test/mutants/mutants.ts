@@ -513,8 +513,8 @@ export const MUTANTS: readonly Mutant[] = [
       'dead-peer',
       'a connection to a node that has ended is kept while others are answered',
       'src/adapters/portforward/spdy_connection.ts',
-      'silentMs >= TETHER.deadPeerMs && (drainCheck',
-      'silentMs < 0 && (drainCheck',
+      'if (waitedMs >= limitMs',
+      'if (waitedMs < 0 && limitMs',
       ['test/adapters/portforward/dead_node.test.ts'],
     ],
     [

@@ -259,8 +259,8 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
 
   private open(stream: ForwardStream, replay: Replay): void {
     this.become({ phase: 'open', stream, replay, isEndSent: false });
-    let takesMore = true;
-    for (const bytes of replay.chunks) takesMore = stream.write(bytes);
+    // In one piece: a node queues only so many.
+    const takesMore = replay.isEmpty || stream.write(Buffer.concat(replay.chunks));
     if (this.isClientGone) this.abandon();
     else {
       if (this.clientState.side === 'halfClosed') this.passEnd(stream);

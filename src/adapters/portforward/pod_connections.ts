@@ -5,7 +5,6 @@ import { TETHER } from '../../settings/cloud_limits.ts';
 import { deadlineSignal } from '../deadline_signal.ts';
 import { SpdyConnection } from './spdy_connection.ts';
 import {
-  DEAD_PEER,
   type Destroyable,
   FORWARD_CLOSED,
   type ForwardError,
@@ -30,8 +29,6 @@ export class PodConnections {
   private waiting: StreamRequest[] = [];
   private dialCount = 0;
   private isRetired = false;
-  /** Whether a dial that tests the node is under way. */
-  private isProving = false;
   private readonly abort = new AbortController();
   private readonly cancelCheckUps: () => void;
 
@@ -107,8 +104,7 @@ export class PodConnections {
       void this.dial(transport);
   }
 
-  /** Resolves with whether the node has answered. */
-  private async dial(transport: ForwardTransport): Promise<boolean> {
+  private async dial(transport: ForwardTransport): Promise<void> {
     const { clock, dialer } = this.cluster;
     const startedAt = clock.monotonic();
     const deadline = deadlineSignal(clock, TETHER.dialTimeoutMs, this.abort.signal);
@@ -121,7 +117,6 @@ export class PodConnections {
     // If the transport is no longer offered, the waiting streams get the next one instead.
     else if (transport.isOffered) this.failWaiting(result);
     this.assignStreams();
-    return result instanceof Duplex || (result.code !== 'unreachable' && result.code !== 'lost');
   }
 
   private add(socket: Duplex): void {
@@ -147,25 +142,5 @@ export class PodConnections {
       const isLast = this.connections.size === 1;
       connection.checkUp(isLast ? TETHER.lastConnectionIdleMs : TETHER.connectionIdleMs);
     }
-    if (this.doubtful.length > 0 && !this.isProving && !this.isNodeHeard) void this.proveNode();
-  }
-
-  private get doubtful(): SpdyConnection[] {
-    return [...this.connections].filter(({ isDoubtful }) => isDoubtful);
-  }
-
-  private get isNodeHeard(): boolean {
-    const since = this.cluster.clock.monotonic() - TETHER.deadPeerMs;
-    return [...this.connections].some(({ heardAt }) => heardAt > since);
-  }
-
-  /** Closes connections that have long been silent if the node does not answer a new connection either. */
-  private async proveNode(): Promise<void> {
-    const { transport } = this.cluster;
-    if (!transport) return;
-    this.isProving = true;
-    const isAlive = await this.dial(transport);
-    this.isProving = false;
-    if (!isAlive) for (const connection of this.doubtful) connection.close(DEAD_PEER);
   }
 }

@@ -113,13 +113,15 @@ export class SpdyConnection implements StreamConnection {
   private readonly socket: Duplex;
   private readonly events: SpdyConnectionEvents;
   private readonly reader: FrameReader;
-  private readonly drainCheck = new DrainCheck((pings) => this.socket.write(pings));
+  private readonly drainCheck = new DrainCheck((pings) => this.ask(pings));
   private readonly lingerCheck = new LingerCheck();
   private readonly ids = new StreamIds();
   /** Streams that the node has not closed, by both of their ids. */
   private readonly streams = new Map<number, SpdyStream>();
   private state: ConnectionState;
   private lastReceivedAt: number;
+  /** When the latest pings left, or were written if they have not left. */
+  private askedAt = 0;
   /** Bytes dropped since the connection was last drained. */
   private discardedBytes = 0;
 
@@ -141,14 +143,14 @@ export class SpdyConnection implements StreamConnection {
       onGoAway: () => this.row.noMoreStreams(this, this.state),
     });
     socket.on('data', (chunk: Buffer) => this.onBytes(chunk));
-    socket.on('drain', () => this.activeStream?.onDrained());
+    socket.on('drain', () => this.onRoom());
     socket.on('error', (error) => this.close(lost(errorLine(error.message))));
     socket.on('close', () => this.close(lost('the API server closed the connection')));
   }
 
   /** Whether `open` may be called. */
   get isFree(): boolean {
-    return this.state.phase === 'idle' && !this.drainCheck.isPending;
+    return this.state.phase === 'idle' && this.drainCheck.pendingRounds === 0;
   }
 
   /** Whether it is kept only for data that a slow pod has yet to take. */
@@ -183,20 +185,6 @@ export class SpdyConnection implements StreamConnection {
       this.socket.uncork();
     });
     return stream;
-  }
-
-  /** When the node was last heard, in monotonic milliseconds. */
-  get heardAt(): number {
-    return this.lastReceivedAt;
-  }
-
-  /**
-   * Whether the node has been silent for so long that it may be dead. A pod that takes no bytes looks the
-   * same, and only another connection can tell which it is.
-   */
-  get isDoubtful(): boolean {
-    const isQuestioned = this.drainCheck.isPending || this.socket.writableNeedDrain;
-    return isQuestioned && !this.socket.isPaused() && this.silentMs >= 2 * TETHER.pingIntervalMs;
   }
 
   /** Retires a connection that has been idle for longer than `maxIdleMs`, and pings one that is silent. */
@@ -238,7 +226,8 @@ export class SpdyConnection implements StreamConnection {
       this.socket.write(bytes);
       this.socket.uncork();
     }
-    return this.socket.writableLength < TETHER.maxBufferedBytes;
+    if (this.drainCheck.isRoundDue) this.drainCheck.sendPings(NODE_WORKERS);
+    return this.socket.writableLength < TETHER.maxBufferedBytes && !this.drainCheck.isFull;
   }
 
   sendFin({ dataId }: SpdyStream): void {
@@ -253,7 +242,10 @@ export class SpdyConnection implements StreamConnection {
   }
 
   resume(stream: SpdyStream): void {
-    if (stream === this.activeStream) this.socket.resume();
+    if (stream !== this.activeStream) return;
+    // Answers that came meanwhile have yet to be read.
+    this.askedAt = this.clock.monotonic();
+    this.socket.resume();
   }
 
   onStreamDestroyed(stream: SpdyStream): void {
@@ -321,16 +313,39 @@ export class SpdyConnection implements StreamConnection {
     return this.clock.monotonic() - this.lastReceivedAt;
   }
 
+  /** Sends pings, whose answers are due some time after they have left. */
+  private ask(pings: Buffer): void {
+    const note = (): void => {
+      this.askedAt = this.clock.monotonic();
+    };
+    note();
+    this.socket.write(pings, note);
+  }
+
+  /** The active stream may write more, unless the node has yet to take what was written. */
+  private onRoom(): void {
+    if (!this.drainCheck.isFull) this.activeStream?.onDrained();
+  }
+
   /**
    * Pings if the node has been silent for a while. Closes the connection if there is no answer and nothing
    * could have blocked one.
    */
   private probe(): void {
-    const { drainCheck, silentMs, socket } = this;
-    if (socket.isPaused() || socket.writableNeedDrain || silentMs < TETHER.pingIntervalMs) return;
-    if (!drainCheck.isPending) drainCheck.sendPings(NODE_WORKERS);
-    else if (silentMs >= TETHER.deadPeerMs && (drainCheck.isDrained || this.streams.size === 0))
-      this.close(DEAD_PEER);
+    const { drainCheck, lastReceivedAt, socket } = this;
+    if (socket.isPaused()) return;
+    const isAwaited = drainCheck.mustAnswer || (drainCheck.pendingRounds > 0 && this.streams.size === 0);
+    if (isAwaited) {
+      const limitMs = socket.writableLength > 0 ? TETHER.unsentDeadPeerMs : TETHER.deadPeerMs;
+      const waitedMs = this.clock.monotonic() - Math.max(lastReceivedAt, this.askedAt);
+      if (waitedMs >= limitMs - TETHER.pingIntervalMs) this.close(DEAD_PEER);
+      return;
+    }
+    // A ping to a worker that the pod blocks stays in the node's queue, so these pings become ever rarer. Without a
+    // user they are not needed.
+    const intervalMs = TETHER.pingIntervalMs * 2 ** drainCheck.pendingRounds;
+    const isUseful = drainCheck.pendingRounds === 0 || this.activeStream !== null;
+    if (isUseful && this.silentMs >= intervalMs) drainCheck.sendPings(NODE_WORKERS);
   }
 
   private releaseStream(): void {
@@ -351,7 +366,7 @@ export class SpdyConnection implements StreamConnection {
   private beginDrain(): boolean {
     this.lingerCheck.begin(this.clock.monotonic(), this.socket.writableLength);
     this.socket.resume();
-    if (this.drainCheck.isDrained && !this.drainCheck.isPending) return true;
+    if (this.drainCheck.isDrained && this.drainCheck.pendingRounds === 0) return true;
     this.drainCheck.sendPings(1);
     return false;
   }
@@ -363,9 +378,17 @@ export class SpdyConnection implements StreamConnection {
       if (!this.socket.writableNeedDrain) this.socket.write(pingFrame(id));
       return;
     }
-    if (!this.drainCheck.onPong() || this.activeStream) return;
-    if (!this.drainCheck.isDrained) {
-      this.drainCheck.sendPings(1);
+    const { drainCheck, activeStream } = this;
+    const wasFull = drainCheck.isFull;
+    const isLast = drainCheck.onPong(id);
+    if (activeStream) {
+      if (wasFull && !this.socket.writableNeedDrain) this.onRoom();
+      if (drainCheck.isRoundDue) drainCheck.sendPings(NODE_WORKERS);
+      return;
+    }
+    if (!isLast) return;
+    if (!drainCheck.isDrained) {
+      drainCheck.sendPings(1);
       return;
     }
     this.discardedBytes = 0;

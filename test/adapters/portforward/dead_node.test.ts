@@ -12,11 +12,13 @@ import {
   type Far,
   farEnd,
   frame,
+  type Heard,
   message,
   open,
   reply,
   word,
 } from './far_end.ts';
+import { type NodeState, ReferenceNode } from './reference_node.ts';
 
 const DEAD = { code: 'lost', text: 'the node does not answer any more' };
 const opened = Buffer.concat([reply(ERROR_ID), reply(DATA_ID)]);
@@ -127,27 +129,88 @@ describe('a stream on a node that dies', () => {
     expect(await stream.over).toEqual(DEAD);
   });
 
-  it('continues when only its pod reads nothing, and another connection to the node is answered', async () => {
-    const clock = virtualClock();
-    let isFirst = true;
-    const stuck: Far[] = [];
-    const dialer = await farEnd((end) => {
-      if (isFirst) {
-        isFirst = false;
-        stuck.push(end);
-        void end.until(isAsked).then(() => end.socket.write(opened));
-      } else answerPings(end);
+  describe('while new connections to it are answered', () => {
+    /** An open stream to a node as the reference implementation, and those to which more is connected. */
+    async function stream() {
+      const clock = virtualClock();
+      const state: NodeState = { frozen: new Set(), isRead: true };
+      const nodes: ReferenceNode[] = [];
+      const ends: Far[] = [];
+      const dialer = await farEnd((far) => {
+        ends.push(far);
+        nodes.push(new ReferenceNode(far, state));
+      });
+      const opened = open(connectionsTo(dialer, 'spdy', clock));
+      await opened.opened;
+      /** Resolves with how it ended; null: it has not. */
+      const passed = async (ms: number) => {
+        await pass(clock, ms);
+        return Promise.race([opened.over, Promise.resolve(null)]);
+      };
+      const freeze = (): void => {
+        state.frozen = new Set(ends);
+      };
+      return { clock, state, nodes, stream: opened, passed, freeze };
+    }
+
+    /** Writes as much as is accepted, of at most `count` chunks. Returns how many. */
+    function fill(stream: Heard, chunk: Buffer, count: number): number {
+      for (let written = 1; written <= count; written += 1) if (!stream.write(chunk)) return written;
+      return count;
+    }
+
+    const LITTLE = Buffer.alloc(6);
+    it.each([
+      ['had just been written to', LITTLE, 2, 0],
+      ['is written to afterwards', LITTLE, 1, 1],
+      ['gets many small pieces afterwards', LITTLE, 2, 10_000],
+      ['gets more than it accepts afterwards', UPLOAD, 2, 10_000],
+    ])('is lost soon when it %s', async (_, chunk, before, afterwards) => {
+      const { nodes, stream: one, passed, freeze } = await stream();
+      fill(one, chunk, before);
+      expect(await passed(5 * TETHER.deadPeerMs)).toBeNull();
+      fill(one, chunk, before);
+      freeze();
+      fill(one, chunk, afterwards);
+      expect(await passed(2 * TETHER.deadPeerMs)).toEqual(DEAD);
+      expect(nodes[0]?.readBytes).toBeGreaterThan(0);
     });
-    const stream = open(connectionsTo(dialer, 'spdy', clock));
-    await stream.opened;
-    stream.write(UPLOAD);
-    let isOver = false;
-    void stream.over.then(() => {
-      isOver = true;
+
+    it('continues when only its pod reads nothing, and the pod gets everything later', async () => {
+      const { state, nodes, stream: one, passed } = await stream();
+      state.isRead = false;
+      const written = fill(one, UPLOAD, 10_000);
+      expect(await passed(40 * TETHER.deadPeerMs)).toBeNull();
+      expect(one.drained()).toBe(0);
+      state.isRead = true;
+      for (const node of nodes) node.work();
+      expect(await passed(TETHER.pingIntervalMs)).toBeNull();
+      expect(nodes[0]?.readBytes).toBe(written * UPLOAD.length);
+      expect(nodes[0]?.maxQueued).toBeLessThan(50);
+      expect(one.drained()).toBeGreaterThan(0);
     });
-    await pass(clock, 10 * TETHER.deadPeerMs);
-    expect(isOver).toBe(false);
-    expect(stuck).toHaveLength(1);
+
+    it('carries all that its pod reads', async () => {
+      const { nodes, stream: one } = await stream();
+      const chunk = Buffer.alloc(1_000);
+      let written = 0;
+      while (written < 500) {
+        const drains = one.drained();
+        written += fill(one, chunk, 500 - written);
+        if (written < 500) await eventually(() => one.drained() > drains);
+      }
+      await eventually(() => nodes[0]?.readBytes === 500 * chunk.length);
+    });
+
+    it('is lost when its pod had read nothing before', async () => {
+      const { state, stream: one, passed, freeze } = await stream();
+      state.isRead = false;
+      fill(one, UPLOAD, 10_000);
+      expect(await passed(4 * TETHER.deadPeerMs)).toBeNull();
+      freeze();
+      // The longer the pod has read nothing, the rarer are the pings.
+      expect(await passed(8 * TETHER.deadPeerMs)).toEqual(DEAD);
+    });
   });
 
   it('is lost over a WebSocket too, once the node has shown that it answers', async () => {

@@ -91,7 +91,7 @@ export async function farEnd(
 ): Promise<ClusterDialer> {
   const sockets = new Set<Socket>();
   let index = 0;
-  const server = createServer((socket) => {
+  const server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
     let received = Buffer.alloc(0);
@@ -147,7 +147,10 @@ export async function farEnd(
     redact: (text) => text,
     connect: () =>
       new Promise((resolve, reject) => {
-        const socket = connect(port, '127.0.0.1', () => resolve(socket as TLSSocket)).on('error', reject);
+        const socket = connect({ port, host: '127.0.0.1', noDelay: true }, () =>
+          resolve(socket as TLSSocket),
+        );
+        socket.on('error', reject);
       }),
   };
 }
