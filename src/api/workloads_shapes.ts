@@ -97,7 +97,7 @@ export const Workload = z
     namespace: z.string(),
     kind: z.enum(WORKLOAD_KINDS),
     replicas: z.int(),
-    desired_replicas: z.int().nullable().describe('null until a sleep saved one'),
+    desired_replicas: z.int().nullable().describe('null until a count to wake it with is known'),
     ...autoSleep,
     last_activity_at: utcTimeShape.nullable(),
     cluster_id: id,

@@ -19,7 +19,7 @@ import type { WakeQuota } from './wake_quota.ts';
 import type { WorkloadEvents } from './workload_events.ts';
 import { dryRunOf, type ScalableCluster, targetName } from './workload_patch.ts';
 import type { WorkloadPolicies } from './workload_policies.ts';
-import { withFailedSleep } from './workload_record.ts';
+import { currentReceiptOf, isSpent, lastCountOf, withFailedSleep } from './workload_record.ts';
 
 export interface ScaleChangesOwner extends WakeOrderOwner {
   readonly clock: Clock;
@@ -164,8 +164,9 @@ export class ScaleChanges {
 
   /** Throws wake_refused while a requested sleep refuses connections. */
   private refuseWhileHeld(id: string): void {
-    const { seen } = this.owner.get(id);
-    const until = seen.replicas === 0 ? (seen.receipt?.holdUntil ?? 0) : 0;
+    const row = this.owner.get(id);
+    const { seen } = row;
+    const until = seen.replicas === 0 ? (currentReceiptOf(row)?.holdUntil ?? 0) : 0;
     const leftMs = until - this.owner.clock.now();
     // Another Berth's clock may be ahead. A receipt from far in the future was not written by a Berth.
     if (leftMs <= 0 || leftMs > 2 * HTTP.maxQueryDurationMs) return;
@@ -202,16 +203,25 @@ export class ScaleChanges {
   }
 
   private patchAwake(
-    { seen: target, clusterId, desiredReplicas: desired, maxReplicas }: StoredWorkload,
+    before: StoredWorkload,
     { by, operation, policy, subject }: Omit<WakeRequestOf, 'inTurn'>,
     quota: WakeQuota,
     through: (cluster: KubeCluster) => ScalableCluster = (cluster) => cluster,
   ): Promise<ObservedWorkload> {
     const { owner } = this;
-    const at = owner.clock.now();
-    const request = { by, at, from: owner.self, desired, maxReplicas, operation, policy };
-    const patch = () => owner.call(clusterId, (cluster) => wakeUp(through(cluster), target, request));
-    return target.replicas === 0 ? quota.count(subject, patch) : patch();
+    const request = {
+      by,
+      at: owner.clock.now(),
+      from: owner.self,
+      desired: lastCountOf(before),
+      maxReplicas: before.maxReplicas,
+      isSpent: (fresh: ObservedWorkload) => isSpent(before, fresh),
+      operation,
+      policy,
+    };
+    const patch = () =>
+      owner.call(before.clusterId, (cluster) => wakeUp(through(cluster), before.seen, request));
+    return before.seen.replicas === 0 ? quota.count(subject, patch) : patch();
   }
 
   private async wakeNow(before: StoredWorkload, request: WakeRequestOf): Promise<ObservedWorkload> {

@@ -216,6 +216,8 @@ export interface WakeRequest {
   desired: number | null;
   /** The highest count that Berth has seen. */
   maxReplicas: number;
+  /** Whether the receipt in the state just read is of a sleep that was undone. */
+  isSpent: (seen: ObservedWorkload) => boolean;
   /** As in SleepRequest. */
   operation: string | undefined;
   policy: string | undefined;
@@ -242,7 +244,7 @@ async function checkCount(
 }
 
 /**
- * Scales to the count in the receipt, or `desired`, or 1, and removes the receipt. A workload with replicas
+ * Scales to the count in the receipt of the current sleep, or `desired`, or 1, and removes the receipt. A workload with replicas
  * is left alone, unless the cluster changed its sleep and it was not put back: waking never scales down. A
  * schedule only wakes what a schedule put to sleep. Resolves with the workload afterwards. Fails
  * wake_refused, unknown_workload, workload_conflict, or with an error of the cluster.
@@ -250,7 +252,7 @@ async function checkCount(
 export async function wakeUp(
   cluster: ScalableCluster,
   target: WorkloadReference,
-  { by, at, from, desired, maxReplicas, operation, policy }: WakeRequest,
+  { by, at, from, desired, maxReplicas, isSpent, operation, policy }: WakeRequest,
 ): Promise<ObservedWorkload> {
   /** What the last patch was for. */
   const tried: { from: CurrentWorkload | null; replicas: number } = { from: null, replicas: 0 };
@@ -261,9 +263,10 @@ export async function wakeUp(
     if (tried.from && isKeptAsleep && isUnchangedSince(seen, tried.from.seen)) return null;
     tried.from = null;
     if ((seen.replicas > 0 && !isAlteredSleep(seen)) || isWokenBy(seen, operation)) return null;
-    if (by === 'schedule' && seen.receipt?.by !== 'schedule') return null;
-    if (seen.receipt) await checkCount(cluster, target, seen.receipt.replicas, maxReplicas);
-    const replicas = seen.receipt?.replicas ?? (intendedCount(seen) || (desired ?? 1));
+    const saved = seen.replicas === 0 && isSpent(seen) ? null : seen.receipt;
+    if (by === 'schedule' && saved?.by !== 'schedule') return null;
+    if (saved) await checkCount(cluster, target, saved.replicas, maxReplicas);
+    const replicas = saved?.replicas ?? (intendedCount(seen) || (desired ?? 1));
     const path = pointerOf(RECEIPT_ANNOTATION);
     const held = annotations?.[RECEIPT_ANNOTATION];
     const sameReceipt: PatchStep[] = held === undefined ? [] : [{ op: 'test', path, value: held }];

@@ -5,7 +5,7 @@ import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_ev
 import type { WorkloadSubject } from '../../protocol/policies.ts';
 import type { Failure, MessageOf, Ref } from '../../runtime/actor.ts';
 import { isLeftAlone, leftReason } from './managers.ts';
-import { isUndone, wakeReasonOf } from './workload_record.ts';
+import { currentReceiptOf, isUndone, wakeReasonOf } from './workload_record.ts';
 
 /** The workload that an event is about. */
 export const subjectOf = ({ id, clusterId, seen }: StoredWorkload): WorkloadSubject => ({
@@ -28,7 +28,7 @@ export function changeEvents(before: StoredWorkload, after: StoredWorkload, self
     events.push({ ...subject, type: 'workload.left', reason: leftReason(after) });
   if (before.state === after.state) return events;
   const isDown = after.seen.replicas === 0;
-  const operationId = (isDown ? after.seen.receipt : after.seen.wakeReceipt)?.operation ?? null;
+  const operationId = (isDown ? currentReceiptOf(after) : after.seen.wakeReceipt)?.operation ?? null;
   const reason = isDown ? after.sleepReason : wakeReasonOf(after, self);
   return [...events, { ...subject, type: `workload.${after.state}`, operationId, reason }];
 }

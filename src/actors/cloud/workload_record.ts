@@ -42,11 +42,13 @@ export const currentReceiptOf = ({ seen, isReceiptSpent }: StoredWorkload): Slee
   isReceiptSpent ? null : seen.receipt;
 
 /**
- * Something that undoes a sleep leaves its receipt behind, so one seen on an awake workload says nothing
- * about later sleeps.
+ * Whether the receipt that the object shows is of an undone sleep; `before` is the record so far. Something
+ * that undoes a sleep leaves its receipt behind, so one seen on an awake workload says nothing about later
+ * sleeps. docs/reference.md "Wake".
  */
-const isSpent = (before: StoredWorkload, { receipt }: ObservedWorkload): boolean =>
+export const isSpent = (before: StoredWorkload, { receipt, uid }: ObservedWorkload): boolean =>
   receipt !== null &&
+  uid === before.seen.uid &&
   receipt.at === before.seen.receipt?.at &&
   (before.seen.replicas > 0 || before.isReceiptSpent);
 
@@ -108,6 +110,13 @@ export const savedCountOf = (after: StoredWorkload): number | null => {
   if (after.seen.replicas > 0 || receipt === null) return null;
   return receipt.replicas <= Math.max(after.maxReplicas, CLOUD.trustedReplicas) ? receipt.replicas : null;
 };
+
+/**
+ * The count to wake it with if no receipt says otherwise: that with which it was last seen awake, or was put
+ * to sleep. null: neither is known. docs/reference.md "Wake".
+ */
+export const lastCountOf = ({ seen, desiredReplicas }: StoredWorkload): number | null =>
+  seen.replicas > 0 ? seen.replicas : desiredReplicas;
 
 /**
  * Whether the object shows that it was used by others since the last observation: a rollout, or connections
@@ -173,7 +182,7 @@ const isAwakeInWindow = ({ switched, seen }: StoredWorkload): boolean =>
 /**
  * The record of a workload observed as `seen`; `before` is the record so far. Settings are kept in any case.
  * Another uid resets desired_replicas and activity. The count in a receipt becomes desired_replicas, so that
- * it survives a loss of the store.
+ * it survives a loss of the annotation; so does the count before something else scaled it to 0.
  */
 export function observe(
   before: StoredWorkload | undefined,
@@ -200,7 +209,7 @@ export function observe(
     ...after,
     state: stateOf(isSame ? before.state : null, seen),
     sleepReason: sleepReasonOf(base, after, self),
-    desiredReplicas: savedCountOf(after) ?? base.desiredReplicas,
+    desiredReplicas: savedCountOf(after) ?? (seen.replicas === 0 ? lastCountOf(base) : base.desiredReplicas),
     usedAt: isNowAwake || isUsedElsewhere(base.seen, seen, self) ? now : base.usedAt,
     scaledAt: isScaled ? now : base.scaledAt,
     undone: isNowAwake

@@ -54,6 +54,44 @@ describe('a sleep that something else undoes', () => {
     expect(await scale(2)).toMatch(/undone/);
   });
 
+  it('leaves a receipt whose hold, count and operation no longer count', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    const operation = '01J00000000000000000000000';
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: 600_000, operation });
+    const wake = () => here.workloads.ask('wake', { id, by: 'connection', waitMs: null });
+    await expect(wake()).rejects.toMatchObject({ code: 'wake_refused', message: /with a hold/ });
+    scaleBy(double, 'kubectl', 5);
+    await here.until('web/hello', (row) => row.replicas === 5);
+    scaleBy(double, 'kubectl', 0);
+    double.change('Deployment', 'web', 'hello', (object) => {
+      object.status = statusOf(0);
+    });
+    const asleep = await here.until('web/hello', ({ state }) => state === 'asleep');
+    expect(asleep).toMatchObject({ desired_replicas: 5, sleep_reason: 'scaled to 0 outside of Berth' });
+    const event = await eventually(async () =>
+      (await auditOf(here)).findLast(({ type }) => type === 'workload.asleep'),
+    );
+    expect(event).toMatchObject({ operation_id: null });
+    expect(await wake()).toEqual({ replicas: 5 });
+    expect(double.get('Deployment', 'web', 'hello').metadata.annotations['berth/sleep']).toBeUndefined();
+  });
+
+  it('leaves a receipt that does not count either before it was seen that the workload sleeps again', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
+    scaleBy(double, 'kubectl', 5);
+    await here.until('web/hello', (row) => row.replicas === 5);
+    for (const watch of double.watches) watch.stall();
+    scaleBy(double, 'kubectl', 0);
+    expect(await here.workloads.ask('wake', { id, by: 'request', waitMs: null })).toEqual({ replicas: 5 });
+  });
+
   it('names the tool that manages the workload, and the autoscaler that scales it', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());
