@@ -244,10 +244,10 @@ async function checkCount(
 }
 
 /**
- * Scales to the count in the receipt of the current sleep, or `desired`, or 1, and removes the receipt. A workload with replicas
- * is left alone, unless the cluster changed its sleep and it was not put back: waking never scales down. A
- * schedule only wakes what a schedule put to sleep. Resolves with the workload afterwards. Fails
- * wake_refused, unknown_workload, workload_conflict, or with an error of the cluster.
+ * Scales to the count in the receipt of the current sleep, or `desired`, or 1, and removes the receipt. A
+ * workload with replicas is left alone, unless the cluster changed its sleep and it was not put back: waking
+ * never scales down. A schedule only wakes what a schedule put to sleep. Resolves with the workload
+ * afterwards. Fails wake_refused, unknown_workload, workload_conflict, or with an error of the cluster.
  */
 export async function wakeUp(
   cluster: ScalableCluster,

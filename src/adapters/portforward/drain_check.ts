@@ -1,8 +1,8 @@
 // What the node has taken of the data written to a connection, and when it must answer a ping.
 //
 // The reference implementation distributes the frames of a connection over five workers, streams by their id
-// and pings in turn, so the worker of each ping is known. A worker blocks until the pod takes what it has, and
-// up to 50 frames queue behind it; then the node stops reading the connection. This has two consequences:
+// and pings in turn, so the worker of each ping is known. A worker blocks until the pod takes what it has.
+// Up to 50 frames queue behind it; then the node stops reading the connection. This has two consequences:
 // * The answer to one ping proves that its worker is drained, and the answers to five prove it for all.
 // * As long as the queue is not full, the four other workers answer, even if the pod takes nothing. `isFull`
 //   keeps the queue from filling, so silence after five pings means that the connection is dead.
@@ -13,7 +13,7 @@ import { pingFrame } from './spdy_frames.ts';
 export const NODE_WORKERS = 5;
 /** Less than any system buffers for a connection. */
 const SOCKET_BUFFER_BYTES = 16 * 1024;
-/** Frames that may be in the queue of a worker, and the rounds of pings beside them: together less than 50. */
+/** Frames that may queue for a worker, and the rounds of pings beside them: together less than 50. */
 const MAX_QUEUED_FRAMES = 32;
 const MAX_ROUNDS = 12;
 /** So many frames without proof call for a round of pings. */

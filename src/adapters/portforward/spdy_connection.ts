@@ -341,8 +341,8 @@ export class SpdyConnection implements StreamConnection {
       if (waitedMs >= limitMs - TETHER.pingIntervalMs) this.close(DEAD_PEER);
       return;
     }
-    // A ping to a worker that the pod blocks stays in the node's queue, so these pings become ever rarer. Without a
-    // user they are not needed.
+    // A ping to a worker that the pod blocks stays in the node's queue, so these pings become ever rarer.
+    // Without a user they are not needed.
     const intervalMs = TETHER.pingIntervalMs * 2 ** drainCheck.pendingRounds;
     const isUseful = drainCheck.pendingRounds === 0 || this.activeStream !== null;
     if (isUseful && this.silentMs >= intervalMs) drainCheck.sendPings(NODE_WORKERS);

@@ -1,5 +1,5 @@
-// A node that takes the frames of a connection as the reference implementation does: five workers, each with a
-// queue. A worker blocks on data that its pod does not read; behind a full queue, nothing more is read.
+// A node that takes the frames of a connection as the reference implementation does: five workers, each with
+// a queue. A worker blocks on data that its pod does not read; behind a full queue, nothing more is read.
 import { type Far, frame, reply, word } from './far_end.ts';
 
 const WORKERS = 5;
