@@ -13,11 +13,11 @@ import { pingFrame } from './spdy_frames.ts';
 export const NODE_WORKERS = 5;
 /** Less than any system buffers for a connection. */
 const SOCKET_BUFFER_BYTES = 16 * 1024;
-/** Frames that may queue for a worker, and the rounds of pings beside them: together less than 50. */
-const MAX_QUEUED_FRAMES = 32;
-const MAX_ROUNDS = 12;
+/** Frames that may queue for a worker, and the rounds of pings beside them: with the last frames less than 50. */
+const MAX_QUEUED_FRAMES = 38;
+const MAX_ROUNDS = 8;
 /** So many frames without proof call for a round of pings. */
-const FRAMES_PER_ROUND = 8;
+const FRAMES_PER_ROUND = 16;
 
 /** Pings sent together. */
 interface Round {
@@ -62,9 +62,10 @@ export class DrainCheck {
     return this.written - this.taken >= MAX_QUEUED_FRAMES;
   }
 
-  /** Whether so much was written that the node should be asked what it has taken. */
+  /** Whether so much was written since the last pings that the node should be asked what it has taken. */
   get isRoundDue(): boolean {
-    return this.rounds.length === 0 && this.written - this.taken >= FRAMES_PER_ROUND;
+    const asked = this.rounds.at(-1)?.written ?? this.taken;
+    return this.written - asked >= FRAMES_PER_ROUND && this.rounds.length < MAX_ROUNDS;
   }
 
   /** Whether a ping is outstanding that no pod can delay: at most one worker is blocked. */
@@ -87,7 +88,12 @@ export class DrainCheck {
   /** Pings one worker, or all. Harmless while the answers to earlier pings are still to come. */
   sendPings(workers: 1 | typeof NODE_WORKERS): void {
     const isAsked = this.rounds.length > 0 && (workers === 1 || this.mustAnswer);
-    if (isAsked || this.rounds.length === MAX_ROUNDS) return;
+    if (!isAsked) this.sendRound(workers);
+  }
+
+  /** Pings one worker, or all, also while answers are still to come. */
+  sendRound(workers: 1 | typeof NODE_WORKERS): void {
+    if (this.rounds.length === MAX_ROUNDS) return;
     const ids = Array.from({ length: workers }, () => {
       this.pingCount += 1;
       return (this.pingCount * 2 - 1) % 0x7fffffff;

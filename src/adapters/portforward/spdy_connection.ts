@@ -8,6 +8,7 @@
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
+import { DataFrames } from './data_frames.ts';
 import { DrainCheck, NODE_WORKERS } from './drain_check.ts';
 import { LingerCheck } from './linger_check.ts';
 import { dataFrameHeader, FrameReader, pingFrame, synStreamFrame } from './spdy_frames.ts';
@@ -21,12 +22,6 @@ import {
   type ForwardStream,
   type ForwardStreamEvents,
 } from './transport.ts';
-
-/**
- * Payloads up to this size are copied behind their frame header, which is cheaper than a second buffer for
- * the socket.
- */
-const MAX_COPIED_BYTES = 4 * 1024;
 
 const lost = (text: string): ForwardError => ({ code: 'lost', text });
 
@@ -114,6 +109,9 @@ export class SpdyConnection implements StreamConnection {
   private readonly events: SpdyConnectionEvents;
   private readonly reader: FrameReader;
   private readonly drainCheck = new DrainCheck((pings) => this.ask(pings));
+  private readonly frames: DataFrames;
+  /** The active stream waits for room. */
+  private isRefused = false;
   private readonly lingerCheck = new LingerCheck();
   private readonly ids = new StreamIds();
   /** Streams that the node has not closed, by both of their ids. */
@@ -130,6 +128,7 @@ export class SpdyConnection implements StreamConnection {
     this.socket = socket;
     this.clock = clock;
     this.events = events;
+    this.frames = new DataFrames(socket, this.drainCheck, () => this.onRoom());
     this.lastReceivedAt = clock.monotonic();
     this.state = { phase: 'idle', since: this.lastReceivedAt };
     this.reader = new FrameReader({
@@ -217,20 +216,13 @@ export class SpdyConnection implements StreamConnection {
   }
 
   write({ dataId }: SpdyStream, bytes: Buffer): boolean {
-    this.drainCheck.onWritten(bytes.length);
-    const header = dataFrameHeader(dataId, bytes.length, false);
-    if (bytes.length <= MAX_COPIED_BYTES) this.socket.write(Buffer.concat([header, bytes]));
-    else {
-      this.socket.cork();
-      this.socket.write(header);
-      this.socket.write(bytes);
-      this.socket.uncork();
-    }
-    if (this.drainCheck.isRoundDue) this.drainCheck.sendPings(NODE_WORKERS);
-    return this.socket.writableLength < TETHER.maxBufferedBytes && !this.drainCheck.isFull;
+    this.frames.write(dataId, bytes);
+    this.isRefused = !this.frames.hasRoom;
+    return !this.isRefused;
   }
 
   sendFin({ dataId }: SpdyStream): void {
+    this.frames.flush();
     // The next stream may be opened in this turn of the loop, and then goes out together with this.
     this.socket.cork();
     this.socket.write(dataFrameHeader(dataId, 0, true));
@@ -322,9 +314,11 @@ export class SpdyConnection implements StreamConnection {
     this.socket.write(pings, note);
   }
 
-  /** The active stream may write more, unless the node has yet to take what was written. */
+  /** The active stream may write more, if there is room now. */
   private onRoom(): void {
-    if (!this.drainCheck.isFull) this.activeStream?.onDrained();
+    if (!this.isRefused || !this.frames.hasRoom) return;
+    this.isRefused = false;
+    this.activeStream?.onDrained();
   }
 
   /**
@@ -364,6 +358,7 @@ export class SpdyConnection implements StreamConnection {
 
   /** Makes the node prove that it has taken everything. Returns true if it already has. */
   private beginDrain(): boolean {
+    this.frames.flush();
     this.lingerCheck.begin(this.clock.monotonic(), this.socket.writableLength);
     this.socket.resume();
     if (this.drainCheck.isDrained && this.drainCheck.pendingRounds === 0) return true;
@@ -379,11 +374,10 @@ export class SpdyConnection implements StreamConnection {
       return;
     }
     const { drainCheck, activeStream } = this;
-    const wasFull = drainCheck.isFull;
     const isLast = drainCheck.onPong(id);
     if (activeStream) {
-      if (wasFull && !this.socket.writableNeedDrain) this.onRoom();
-      if (drainCheck.isRoundDue) drainCheck.sendPings(NODE_WORKERS);
+      this.frames.send();
+      this.onRoom();
       return;
     }
     if (!isLast) return;

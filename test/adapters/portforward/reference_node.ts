@@ -20,6 +20,8 @@ type Queued = { ping: Buffer } | { data: number };
 export class ReferenceNode {
   /** Bytes that the pod has read. */
   readBytes = 0;
+  /** The data frames that have arrived, by their lengths; 0: the end of the data. */
+  readonly frames: number[] = [];
   /** The most frames that have waited for one worker. */
   maxQueued = 0;
   private readonly far: Far;
@@ -63,8 +65,10 @@ export class ReferenceNode {
     this.parsedBytes += 8 + length;
     if (isPing) this.nextWorker = (this.nextWorker + 1) % WORKERS;
     if (isPing) queue.push({ ping: word(id) });
-    else if (!isControl) queue.push({ data: length });
-    else if (type === SYN_STREAM) this.far.socket.write(reply(id));
+    else if (!isControl) {
+      this.frames.push(length);
+      queue.push({ data: length });
+    } else if (type === SYN_STREAM) this.far.socket.write(reply(id));
     this.maxQueued = Math.max(this.maxQueued, queue.length);
     return true;
   }
