@@ -1,5 +1,5 @@
-// The bytes of a stream as data frames. The node queues only so many frames, of any length (drain_check.ts): so
-// while a frame is on its way, further bytes wait, and go out together.
+// The bytes of a stream as data frames. The node queues only so many frames, of any length (drain_check.ts),
+// so while a frame is on its way, further bytes wait, and go out together.
 import type { Duplex } from 'node:stream';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import { type DrainCheck, NODE_WORKERS } from './drain_check.ts';

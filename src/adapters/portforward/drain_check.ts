@@ -13,7 +13,7 @@ import { pingFrame } from './spdy_frames.ts';
 export const NODE_WORKERS = 5;
 /** Less than any system buffers for a connection. */
 const SOCKET_BUFFER_BYTES = 16 * 1024;
-/** Frames that may queue for a worker, and the rounds of pings beside them: with the last frames less than 50. */
+/** Frames that may queue for a worker, and rounds of pings beside them: with the last frames less than 50. */
 const MAX_QUEUED_FRAMES = 38;
 const MAX_ROUNDS = 8;
 /** So many frames without proof call for a round of pings. */
