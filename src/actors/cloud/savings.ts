@@ -4,7 +4,7 @@
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import type { SavedAmount, SavingsSelection, SleepSpan, StoredSavings } from '../../protocol/savings.ts';
 import { SAVINGS } from '../../settings/cloud_limits.ts';
-import { currentReceiptOf, savedCountOf } from './workload_record.ts';
+import { currentReceiptOf, savedCountOf } from './workload_receipts.ts';
 
 /** A part of a sleep, for one workload. */
 export interface EndedSpan {

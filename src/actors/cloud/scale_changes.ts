@@ -19,7 +19,8 @@ import type { WakeQuota } from './wake_quota.ts';
 import type { WorkloadEvents } from './workload_events.ts';
 import { dryRunOf, type ScalableCluster, targetName } from './workload_patch.ts';
 import type { WorkloadPolicies } from './workload_policies.ts';
-import { currentReceiptOf, isSpent, lastCountOf, withFailedSleep } from './workload_record.ts';
+import { currentReceiptOf, isSpent } from './workload_receipts.ts';
+import { lastCountOf, withFailedSleep } from './workload_record.ts';
 
 export interface ScaleChangesOwner extends WakeOrderOwner {
   readonly clock: Clock;

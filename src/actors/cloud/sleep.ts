@@ -20,7 +20,7 @@ import {
   scaleSteps,
   targetName,
 } from './workload_patch.ts';
-import { replicasText } from './workload_record.ts';
+import { replicasText } from './workload_reasons.ts';
 
 /** The pod in which Berth runs. */
 export interface DaemonPod {

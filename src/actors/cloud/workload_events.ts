@@ -5,7 +5,8 @@ import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_ev
 import type { WorkloadSubject } from '../../protocol/policies.ts';
 import type { Failure, MessageOf, Ref } from '../../runtime/actor.ts';
 import { isLeftAlone, leftReason } from './managers.ts';
-import { currentReceiptOf, isUndone, wakeReasonOf } from './workload_record.ts';
+import { wakeReasonOf } from './workload_reasons.ts';
+import { currentReceiptOf, isUndone } from './workload_receipts.ts';
 
 /** The workload that an event is about. */
 export const subjectOf = ({ id, clusterId, seen }: StoredWorkload): WorkloadSubject => ({

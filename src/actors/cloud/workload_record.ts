@@ -1,5 +1,4 @@
 // Workloads as records: how an observation changes one, when it is idle, and what the front shows. Pure.
-import { FIELD_MANAGER } from '../../adapters/kube/parse_objects.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
 import type { SwitchRecord, WakeOrder, WorkloadPolicy } from '../../protocol/policies.ts';
 import type { SleepReceipt } from '../../protocol/receipts.ts';
@@ -7,6 +6,8 @@ import { derivedUlid } from '../../protocol/ulid.ts';
 import type { WorkloadState } from '../../protocol/workload_kinds.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { FAILED_SLEEP, isLeftAlone, managersOf, strikesOf } from './managers.ts';
+import { sleepReasonOf, wakeReasonOf } from './workload_reasons.ts';
+import { currentReceiptOf, isSpent, isWoken, savedCountOf } from './workload_receipts.ts';
 
 /**
  * The id for (cluster, kind, namespace, name), which stays the same when the workload is recreated.
@@ -25,40 +26,6 @@ function stateOf(before: WorkloadState | null, seen: ObservedWorkload): Workload
   return isReady(seen) || before === null || before === 'awake' ? 'awake' : 'waking';
 }
 
-/** Such as `2 replicas`. */
-export const replicasText = (count: number): string => (count === 1 ? '1 replica' : `${count} replicas`);
-
-/** Who gave replicas to a workload that Berth had put to sleep, as far as the object shows. */
-function undoneText(seen: ObservedWorkload): string {
-  // A wake by Berth removes the receipt. Older API servers do not record writes through `scale`, so the
-  // recorded name may be stale.
-  const scaler = seen.scaledBy === FIELD_MANAGER ? null : seen.scaledBy;
-  const keeper = seen.keeper ? ` (${seen.keeper} keeps it as its source says)` : '';
-  return `the sleep was undone by ${scaler ?? 'something else'}${keeper}, which set ${replicasText(seen.replicas)}`;
-}
-
-/** The receipt of the current sleep, or of one just undone. */
-export const currentReceiptOf = ({ seen, isReceiptSpent }: StoredWorkload): SleepReceipt | null =>
-  isReceiptSpent ? null : seen.receipt;
-
-/**
- * Whether the receipt that the object shows is of an undone sleep; `before` is the record so far. Something
- * that undoes a sleep leaves its receipt behind, so one seen on an awake workload says nothing about later
- * sleeps. docs/reference.md "Wake".
- */
-export const isSpent = (before: StoredWorkload, { receipt, uid }: ObservedWorkload): boolean =>
-  receipt !== null &&
-  uid === before.seen.uid &&
-  receipt.at === before.seen.receipt?.at &&
-  (before.seen.replicas > 0 || before.isReceiptSpent);
-
-const isWoken = (before: StoredWorkload, after: StoredWorkload): boolean =>
-  before.seen.uid === after.seen.uid && before.seen.replicas === 0 && after.seen.replicas > 0;
-
-/** Whether something else gave it replicas while it slept. A wake by Berth would have removed the receipt. */
-export const isUndone = (before: StoredWorkload, after: StoredWorkload): boolean =>
-  isWoken(before, after) && currentReceiptOf(after) !== null;
-
 /**
  * Whether an undone sleep indicates something that keeps the workload awake, such as an autoscaler or a
  * deployment tool: those act at once. Later scaling is ordinary use, and undoing a requested sleep says
@@ -66,50 +33,6 @@ export const isUndone = (before: StoredWorkload, after: StoredWorkload): boolean
  */
 const isKeptAwake = (receipt: SleepReceipt | null, asleepMs: number): boolean =>
   receipt !== null && receipt.by !== 'request' && asleepMs <= CLOUD.undone.withinMs;
-
-const SLEEP_REASONS = {
-  request: 'put to sleep by request',
-  idle: 'put to sleep by auto-sleep',
-  schedule: 'put to sleep by its schedule',
-} as const;
-const WAKE_REASONS = {
-  request: 'woken by request',
-  connection: 'woken by a connection through a tether',
-  schedule: 'woken by its schedule',
-} as const;
-
-/** Which policy decided. */
-const policyText = ({ policy }: Pick<SleepReceipt, 'policy'>): string =>
-  policy === undefined ? '' : ` (${policy})`;
-
-/** Who did it, unless it was this Berth, whose name is `self`. */
-const actorText = (from: string | null, self: string): string =>
-  from === null || from === self ? '' : ` of the Berth ${from}`;
-
-function sleepReasonOf(before: StoredWorkload, after: StoredWorkload, self: string): string | null {
-  const receipt = currentReceiptOf(after);
-  if (after.seen.replicas === 0)
-    return receipt
-      ? SLEEP_REASONS[receipt.by] + policyText(receipt) + actorText(receipt.from, self)
-      : 'scaled to 0 outside of Berth';
-  if (isUndone(before, after)) return undoneText(after.seen);
-  // The reason why a sleep failed or was undone stays visible until something else happens.
-  return before.seen.replicas > 0 ? before.sleepReason : null;
-}
-
-/** Who woke it; null: it is asleep, or Berth did not wake it. */
-export function wakeReasonOf({ seen }: StoredWorkload, self: string): string | null {
-  const { wakeReceipt } = seen;
-  if (seen.replicas === 0 || wakeReceipt === null) return null;
-  return WAKE_REASONS[wakeReceipt.by] + policyText(wakeReceipt) + actorText(wakeReceipt.from, self);
-}
-
-/** The count saved in a receipt, if it is plausible for the workload. docs/reference.md "Wake". */
-export const savedCountOf = (after: StoredWorkload): number | null => {
-  const receipt = currentReceiptOf(after);
-  if (after.seen.replicas > 0 || receipt === null) return null;
-  return receipt.replicas <= Math.max(after.maxReplicas, CLOUD.trustedReplicas) ? receipt.replicas : null;
-};
 
 /**
  * The count to wake it with if no receipt says otherwise: that with which it was last seen awake, or was put

@@ -42,7 +42,8 @@ import { steadyClock } from './steady_clock.ts';
 import { WakeQuota } from './wake_quota.ts';
 import { WorkloadEvents } from './workload_events.ts';
 import { governedHandlers, WorkloadPolicies } from './workload_policies.ts';
-import { isIdle, isUndone, observe, withAutoSleep } from './workload_record.ts';
+import { isUndone } from './workload_receipts.ts';
+import { isIdle, observe, withAutoSleep } from './workload_record.ts';
 import { tableHandlers, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 import { WorkloadUse } from './workload_use.ts';
 
