@@ -4,6 +4,16 @@ import { grace, timeout } from './query_fields.ts';
 
 const operation = operationsOf('groups');
 
+/** How the start of a member fails, also in a wake or a restart. */
+const START_ERRORS = [
+  'unknown_group',
+  'hook_refused',
+  'port_in_use',
+  'ready_timeout',
+  'start_failed',
+  'dependency_failed',
+] as const;
+
 export const groups = {
   list: operation({
     id: 'listGroups',
@@ -23,14 +33,7 @@ export const groups = {
     summary: 'Start the members of a group in dependsOn order',
     query: { timeout },
     answer: 'GroupStarted',
-    errors: [
-      'unknown_group',
-      'hook_refused',
-      'port_in_use',
-      'ready_timeout',
-      'start_failed',
-      'dependency_failed',
-    ],
+    errors: START_ERRORS,
     keyKind: 'group',
   }),
   sleep: operation({
@@ -53,7 +56,7 @@ export const groups = {
     summary: 'Wake the members that have `sleep`, with their dependencies, in dependsOn order',
     query: { timeout },
     answer: 'GroupStarted',
-    errors: ['unknown_group', 'hook_refused', 'port_in_use', 'ready_timeout', 'start_failed'],
+    errors: START_ERRORS,
     keyKind: 'group',
   }),
   stop: operation({
@@ -78,14 +81,7 @@ export const groups = {
     summary: 'Stop the members of a group in reverse order, then start them in dependsOn order',
     query: { timeout, grace },
     answer: 'GroupStarted',
-    errors: [
-      'unknown_group',
-      'hook_refused',
-      'port_in_use',
-      'ready_timeout',
-      'start_failed',
-      'dependency_failed',
-    ],
+    errors: START_ERRORS,
     keyKind: 'group',
   }),
 };
