@@ -32,6 +32,8 @@ interface Walk {
   model: ModelServer;
   /** Runs `berth agent` as from a shell of a person. */
   person(...args: string[]): Promise<Ran>;
+  /** Runs `berth agent prompt`, which must succeed. */
+  prompt(...args: string[]): Promise<void>;
   /** Resolves when all of them are in the state. */
   all(state: string, ...names: string[]): Promise<void>;
   /** Calls a tool as another agent does, and resolves with its text. */
@@ -48,6 +50,7 @@ async function walkOn(daemon: Daemon, model: ModelServer): Promise<Walk> {
     daemon,
     model,
     person,
+    prompt: async (...args) => expect(await person('prompt', ...args)).toMatchObject({ code: 0 }),
     all: async (state, ...names) =>
       expect(await person('wait', ...names, '--for', state, '--each')).toMatchObject({
         code: 0,
@@ -101,18 +104,22 @@ describeWithAgents(`${NAMES.length} agents`, () => {
       await spinUp(before);
       await before.all('idle', ...NAMES);
       const [asking = '', driven = '', served = ''] = [NAMES.at(0), NAMES.at(-2), NAMES.at(-1)];
-      await Promise.all(NAMES.map((name) => before.person('prompt', name, `the word of ${name} is plum`)));
+      await Promise.all(NAMES.map((name) => before.prompt(name, `the word of ${name} is plum`)));
       await eventually(() => NAMES.every((name) => wasTold(before, `the word of ${name} is plum`)));
 
       // Two wait for an answer: one command says so, and each is answered from elsewhere.
-      await before.person('prompt', asking, '--queue', 'run: touch answered');
-      await before.person('prompt', served, '--queue', 'run: touch served');
+      await before.prompt(asking, '--queue', 'run: touch answered');
+      await before.prompt(served, '--queue', 'run: touch served');
       await before.all('blocked', asking, served);
       // The title of a terminal says so before the whole question is on its screen.
-      await eventually(async () => {
-        const shown = await before.tool('agents');
-        return shown.includes('touch answered') && shown.includes('touch served');
-      });
+      let shown = '';
+      await eventually(
+        async () => {
+          shown = await before.tool('agents');
+          return shown.includes('touch answered') && shown.includes('touch served');
+        },
+        () => shown,
+      );
       const { stdout } = await before.person('states');
       expect(stdout.split('\n')[1]).toContain('blocked');
       expect(stdout).toContain(`${asking} asks:`);
@@ -155,7 +162,7 @@ describeWithAgents(`${NAMES.length} agents`, () => {
       const asked = { name: served, text: 'which word was it', wait: 'idle', queue: true };
       expect(await after.tool('agent_prompt', asked)).toContain(`${served} is idle`);
       const rest = NAMES.filter((name) => name !== served);
-      await Promise.all(rest.map((name) => after.person('prompt', name, '--queue', 'which word was it')));
+      await Promise.all(rest.map((name) => after.prompt(name, '--queue', 'which word was it')));
       for (const name of NAMES)
         await eventually(() => wasTold(after, `the word of ${name} is plum`, 'which word was it'));
     },
