@@ -58,9 +58,9 @@ export class AgentTerminal {
     return this.of(run, size).terminal.screen.drawableOutput(from);
   }
 
-  /** The output of `run` up to `end` took too long to draw, so skip it. */
-  skipUpTo(run: string, end: number): void {
-    if (this.current?.run === run) this.current.terminal.screen.skipUpTo(end);
+  /** See `LoggedScreen.pause`. */
+  pauseDrawing(run: string, skipUpTo: number | null): void {
+    if (this.current?.run === run) this.current.terminal.screen.pause(skipUpTo);
   }
 
   /** The number of viewers. */

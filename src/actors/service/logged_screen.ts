@@ -77,7 +77,7 @@ export class LoggedScreen {
       return { ...this.taskFor(output), budgetMs: AGENT.readBudgetMs, ansi, isWhole };
     };
     const reading = await tolerateFailure(screens.read(prepare), () => {
-      this.skipUpTo(end);
+      this.pause(end);
       return null;
     });
     if (!reading) throw tooLong();
@@ -106,13 +106,13 @@ export class LoggedScreen {
         output = this.replay();
         return this.taskFor(output);
       });
-      if (!drawn) this.skipUpTo(output.end);
+      if (!drawn) this.pause(output.end);
       if (!drawn?.screen) return undrawn();
       const position = output.end - (output.bytes.length - drawn.drawnBytes);
       return { bytes: drawn.screen, position, isWhole: output.isWhole };
     } catch (error) {
       if (!isFailure(error)) throw error;
-      this.skipUpTo(output.end);
+      this.pause(output.end);
       return undrawn();
     }
   }
@@ -136,9 +136,12 @@ export class LoggedScreen {
     return this.config.clock.monotonic() >= this.drawableAt;
   }
 
-  /** Drawing took too long: that output is never drawn again, and nothing is drawn for a while. */
-  skipUpTo(offset: number): void {
-    this.drawableFrom = offset;
+  /**
+   * Drawing took too long: nothing is drawn for a while, and output before the log offset `skipUpTo` never
+   * again; null: it may be.
+   */
+  pause(skipUpTo: number | null): void {
+    this.drawableFrom = skipUpTo ?? this.drawableFrom;
     this.drawableAt = this.config.clock.monotonic() + AGENT.overrunPauseMs;
   }
 

@@ -41,7 +41,7 @@ export class StateEvidence {
     this.screen = new StateScreen({
       ...{ context, screens, agentType },
       output: (from) => terminal.drawableOutput(run.id, size, from),
-      skip: (end) => terminal.skipUpTo(run.id, end),
+      pause: (skipUpTo) => terminal.pauseDrawing(run.id, skipUpTo),
       beside: () => {
         const { notification, title } = this.watched.reading.signals;
         return { title, notification: notification?.text ?? '' };

@@ -1,6 +1,6 @@
 // What the screen of one run says by the rules of its agent. Each drawing begins where the last one ended: a
 // few kilobytes represent the screen, and nothing follows the terminal in between.
-import type { RuleSet, StateReading } from '../../protocol/screen_rules.ts';
+import type { ReadStateTask, RuleSet, StateReading } from '../../protocol/screen_rules.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import { AGENT, AGENT_STATE } from '../../settings/agent_limits.ts';
 import type { DrawableOutput } from './logged_screen.ts';
@@ -20,8 +20,8 @@ export interface StateScreenOptions {
   agentType: string | null;
   /** The output since the logical offset `from`; null: everything a screen is drawn from. */
   output: (from: number | null) => DrawableOutput;
-  /** Output up to the logical offset `end` took too long to draw, and must not be drawn again. */
-  skip: (end: number) => void;
+  /** See `LoggedScreen.pause`. */
+  pause: (skipUpTo: number | null) => void;
   /** The title and notification, which are not part of the screen. */
   beside: () => { title: string; notification: string };
   onRead: () => void;
@@ -49,6 +49,12 @@ export class StateScreen {
   /** Whether its screen has been drawn, or took too long. */
   isTried = false;
   private isOver = false;
+  /** What is being drawn: epoch milliseconds, and the logical offset up to which there was output. */
+  private begun: Omit<Drawn, 'reading'> | null = null;
+  /** Whether the last drawing failed, so that the next one is the second try. */
+  private hasFailed = false;
+  /** Cancels the next try after a failure; null: none is due. */
+  private cancelRetry: (() => void) | null = null;
 
   constructor(options: StateScreenOptions) {
     this.options = options;
@@ -61,6 +67,7 @@ export class StateScreen {
 
   end(): void {
     this.isOver = true;
+    this.cancelRetry?.();
     this.options.screens.drawings.cancel(this);
   }
 
@@ -82,51 +89,74 @@ export class StateScreen {
     }
   }
 
-  /** Resolves with the milliseconds it took. Fails when drawing takes too long, or the run is over. */
+  /**
+   * Resolves with the milliseconds it took. Fails when drawing takes too long, or did so shortly before. It is
+   * then tried again later, because the program may print nothing more.
+   */
   private async read(rules: RuleSet): Promise<number> {
-    const { beside, context, output, screens, skip } = this.options;
-    let drawn = { at: 0, end: 0 };
-    const read = screens.read(() => {
-      const { last } = this;
-      const snapshot = last?.reading.snapshot ?? null;
-      let shown = output(last && snapshot ? last.end : null);
-      // The snapshot does not fit a terminal of another size.
-      const isSame = shown.cols === last?.reading.cols && shown.rows === last.reading.rows;
-      if (snapshot && !isSame) shown = output(null);
-      const { bytes, cols, end, modes, resizes, rows } = shown;
-      drawn = { at: context.clock.now(), end };
-      return {
-        ...{
-          cols,
-          rows,
-          resizes,
-          bytes,
-          rules,
-          maxBytes: AGENT.maxUnacknowledgedBytes,
-          budgetMs: AGENT_STATE.drawBudgetMs,
-        },
-        modes: snapshot && isSame ? snapshot : modes,
-        ...beside(),
-      };
-    });
+    const { context, screens } = this.options;
     try {
-      const reading = await read;
-      this.last = { reading, ...drawn, end: drawn.end - reading.undrawnBytes };
-      this.firstEnd ??= drawn.end;
-      const goesOn = reading.isCut && reading.snapshot !== null;
-      // Until the first output is drawn, as after a restart, the screen is one of long ago.
-      if (!goesOn || this.last.end >= this.firstEnd) {
-        this.drawn = this.last;
-        this.isTried = true;
-      }
-      if (goesOn) this.request(true);
+      const reading = await screens.read(() => this.task(rules));
+      this.take(reading);
       return reading.ms;
     } catch (error) {
-      skip(drawn.end);
-      this.drawn = null;
-      this.last = null;
-      this.isTried = true;
+      this.giveUp();
+      this.cancelRetry ??= context.clock.after(AGENT.overrunPauseMs, () => {
+        this.cancelRetry = null;
+        this.request(false);
+      });
       throw error;
     }
+  }
+
+  /** Fails daemon_busy while nothing is drawn, because drawing took too long. */
+  private task(rules: RuleSet): ReadStateTask {
+    const { last } = this;
+    const { beside, context, output } = this.options;
+    const snapshot = last?.reading.snapshot ?? null;
+    let shown = output(last && snapshot ? last.end : null);
+    // The snapshot does not fit a terminal of another size.
+    const isSame = shown.cols === last?.reading.cols && shown.rows === last.reading.rows;
+    if (snapshot && !isSame) shown = output(null);
+    const { bytes, cols, end, modes, resizes, rows } = shown;
+    this.begun = { at: context.clock.now(), end };
+    return {
+      ...{ cols, rows, resizes, bytes, rules },
+      ...{ maxBytes: AGENT.maxUnacknowledgedBytes, budgetMs: AGENT_STATE.drawBudgetMs },
+      modes: snapshot && isSame ? snapshot : modes,
+      ...beside(),
+    };
+  }
+
+  private take(reading: StateReading): void {
+    const { begun } = this;
+    if (!begun) return;
+    const { at, end } = begun;
+    this.begun = null;
+    this.hasFailed = false;
+    this.last = { reading, at, end: end - reading.undrawnBytes };
+    this.firstEnd ??= end;
+    const goesOn = reading.isCut && reading.snapshot !== null;
+    // Until the first output is drawn, as after a restart, the screen is one of long ago.
+    if (!goesOn || this.last.end >= this.firstEnd) {
+      this.drawn = this.last;
+      this.isTried = true;
+    }
+    if (goesOn) this.request(true);
+  }
+
+  /**
+   * The drawing under way has failed. The same output gets a second try, as the machine may have stood still:
+   * programs repaint only what changes, so what is skipped may never be shown.
+   */
+  private giveUp(): void {
+    this.isTried = true;
+    const { begun } = this;
+    if (!begun) return;
+    this.begun = null;
+    this.options.pause(this.hasFailed ? begun.end : null);
+    this.last = null;
+    if (this.hasFailed) this.drawn = null;
+    this.hasFailed = !this.hasFailed;
   }
 }
