@@ -90,8 +90,8 @@ export class StateScreen {
   }
 
   /**
-   * Resolves with the milliseconds it took. Fails when drawing takes too long, or did so shortly before. It is
-   * then tried again later, because the program may print nothing more.
+   * Resolves with the milliseconds it took. Fails when drawing takes too long, or did so shortly before. It
+   * is then tried again later, because the program may print nothing more.
    */
   private async read(rules: RuleSet): Promise<number> {
     const { context, screens } = this.options;
