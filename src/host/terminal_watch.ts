@@ -9,13 +9,16 @@ import { OscScanner } from './osc_scanner.ts';
 interface WatchedTerminal {
   readonly service: string;
   readonly scanner: OscScanner;
+  /** Epoch milliseconds; null: it has printed nothing yet. */
   lastOutputAt: number | null;
+  /** The same as monotonic milliseconds, as all times below, because the wall clock may be set. */
+  movedAt: number;
   /** The longest recent time between two outputs without a pause. */
   gapMs: number;
   isWatched: boolean;
-  /** Since when notifications have said that there is output (epoch ms); null: the last one did not. */
+  /** Since when notifications have said that there is output; null: the last one did not. */
   movingSince: number | null;
-  /** Epoch milliseconds of the last notification. */
+  /** When the last notification was sent. */
   toldAt: number;
 }
 
@@ -56,8 +59,8 @@ export class TerminalWatch {
 
   open(service: string, run: string): void {
     this.terminals.set(run, {
-      ...{ service, scanner: new OscScanner(), lastOutputAt: null, gapMs: 0 },
-      ...{ isWatched: false, movingSince: null, toldAt: 0 },
+      ...{ service, scanner: new OscScanner(), lastOutputAt: null, movedAt: 0, gapMs: 0 },
+      ...{ isWatched: false, movingSince: null, toldAt: Number.NEGATIVE_INFINITY },
     });
   }
 
@@ -65,11 +68,13 @@ export class TerminalWatch {
   onOutput(run: string, bytes: Uint8Array): void {
     const terminal = this.terminals.get(run);
     if (!terminal) return;
-    const now = this.clock.now();
-    const gapMs = now - (terminal.lastOutputAt ?? now);
+    const now = this.clock.monotonic();
+    const gapMs = terminal.lastOutputAt === null ? 0 : now - terminal.movedAt;
     terminal.gapMs = gapMs > AGENT_STATE.maxPauseMs ? 0 : Math.max(gapMs, terminal.gapMs * GAP_DECAY);
-    terminal.lastOutputAt = now;
-    terminal.scanner.take(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), now);
+    terminal.movedAt = now;
+    terminal.lastOutputAt = this.clock.now();
+    const output = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    terminal.scanner.take(output, terminal.lastOutputAt);
     if (!terminal.isWatched) return;
     this.moving.add(run);
     if (terminal.movingSince === null && now - terminal.toldAt >= AGENT_STATE.noticeIntervalMs)
@@ -85,7 +90,7 @@ export class TerminalWatch {
     if (!terminal) return NOTHING_SEEN;
     terminal.isWatched = isOn;
     const isMoving = isOn && this.isMoving(terminal);
-    terminal.movingSince = isMoving ? this.clock.now() : null;
+    terminal.movingSince = isMoving ? this.clock.monotonic() : null;
     if (isMoving) this.moving.add(run);
     else this.moving.delete(run);
     this.lookLater();
@@ -103,8 +108,8 @@ export class TerminalWatch {
     this.moving.delete(run);
   }
 
-  private isMoving({ lastOutputAt, gapMs }: WatchedTerminal): boolean {
-    return lastOutputAt !== null && this.clock.now() - lastOutputAt < pauseMsAfter(gapMs);
+  private isMoving({ lastOutputAt, movedAt, gapMs }: WatchedTerminal): boolean {
+    return lastOutputAt !== null && this.clock.monotonic() - movedAt < pauseMsAfter(gapMs);
   }
 
   /** One timer for all terminals, running only while there is output. */
@@ -119,7 +124,7 @@ export class TerminalWatch {
   }
 
   private look(): void {
-    const now = this.clock.now();
+    const now = this.clock.monotonic();
     for (const run of this.moving) {
       const terminal = this.terminals.get(run);
       if (!terminal) continue;
@@ -132,7 +137,7 @@ export class TerminalWatch {
   }
 
   private notify(run: string, terminal: WatchedTerminal, isMoving: boolean): void {
-    terminal.toldAt = this.clock.now();
+    terminal.toldAt = this.clock.monotonic();
     terminal.movingSince = isMoving ? (terminal.movingSince ?? terminal.toldAt) : null;
     this.tell(terminal.service, run, this.readingOf(terminal, isMoving));
   }

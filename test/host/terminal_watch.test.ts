@@ -110,3 +110,19 @@ it('the terminal watch takes the time between two frames for no pause, but repor
   await clock.advance(AGENT_STATE.maxPauseMs + AGENT_STATE.lookIntervalMs - frameMs);
   expect(told.at(-1)).toMatchObject({ isMoving: false });
 });
+
+it('the terminal watch reports when output starts and pauses also after the clock was set back', async () => {
+  const clock = virtualClock();
+  const told: TerminalReading[] = [];
+  const watch = new TerminalWatch(clock, (_service, _run, reading) => void told.push(reading));
+  watch.open('bot', 'run');
+  watch.watch('run', true);
+  watch.onOutput('run', Buffer.from('one'));
+  await clock.advance(1_000);
+  const { now } = clock;
+  clock.now = () => now() - 3_600_000;
+  watch.onOutput('run', Buffer.from('two'));
+  await clock.advance(1_000);
+  expect(told.map(({ isMoving }) => isMoving)).toEqual([true, false, true, false]);
+  expect(told.at(-1)?.lastOutputAt).toBe(clock.now() - 1_000);
+});

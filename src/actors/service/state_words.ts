@@ -50,8 +50,12 @@ export interface DecidedState {
   until: number | null;
 }
 
+/** The time `ms` after the last output. Output in the future means that the clock was set back: long ago. */
+const outputPlus = ({ now, terminal: { lastOutputAt } }: StateFacts, ms: number): number =>
+  lastOutputAt === null || lastOutputAt > now ? 0 : lastOutputAt + ms;
+
 /** When the output will have been quiet for long enough not to count as work. */
-const quietAt = ({ terminal }: StateFacts): number => (terminal.lastOutputAt ?? 0) + AGENT_STATE.outputMs;
+const quietAt = (facts: StateFacts): number => outputPlus(facts, AGENT_STATE.outputMs);
 
 /** Whether the screen has been drawn since `time`, and so shows what followed. */
 const isDrawnSince = ({ drawn }: StateFacts, time: number | null): boolean =>
@@ -95,7 +99,7 @@ function oscWord(facts: StateFacts): StateWord | null {
   const isOver = match?.within === 'notification' && (typedAt ?? 0) >= (notification?.at ?? 0);
   if (match && !isOver) return { state: match.state, rule: match.name, at: drawn?.at ?? 0 };
   const isShown = progress?.state === 1 || progress?.state === 3;
-  const isFresh = terminal.lastOutputAt !== null && now < terminal.lastOutputAt + AGENT_STATE.progressMs;
+  const isFresh = now < outputPlus(facts, AGENT_STATE.progressMs);
   if (status?.state === 'working' && isFresh) return { ...status, rule: 'status' };
   return isShown && isFresh ? { state: 'working', rule: 'progress', at: terminal.lastOutputAt ?? 0 } : null;
 }
@@ -131,7 +135,7 @@ export function decideState(facts: StateFacts): DecidedState {
   const quiet = quietAt(facts);
   if (first) {
     // Work reported by a hook or a progress may end by quiet alone.
-    const dues = [quiet, (terminal.lastOutputAt ?? 0) + AGENT_STATE.progressMs].filter((due) => due > now);
+    const dues = [quiet, outputPlus(facts, AGENT_STATE.progressMs)].filter((due) => due > now);
     return decided(first.state, first.authority, first.rule, dues.length > 0 ? Math.min(...dues) : null);
   }
   if (isStarting) return decided('starting', 'process', 'not-ready');

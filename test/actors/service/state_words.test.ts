@@ -99,3 +99,10 @@ it('a quiet screen that no recorded rule matches counts as blocked', () => {
   expect(decide({ hasRecordedRules, hasShown: false })).toBe('starting process');
   expect(decide({ hasShown: false })).toBe('idle output');
 });
+
+it('the state of a silent program does not depend on output from before the clock was set back', () => {
+  expect(decide({}, -3_600_000)).toBe('idle output');
+  const signals: TerminalSignals = { ...SIGNALS, progress: { state: 3, percent: 0 } };
+  const terminal = { lastOutputAt: NOW + 3_600_000, isMoving: false, signals };
+  expect(decide({ terminal })).toBe('idle output');
+});
