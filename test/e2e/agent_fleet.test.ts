@@ -70,6 +70,10 @@ async function spinUp({ daemon, model }: Walk): Promise<void> {
   }
 }
 
+/** The lines on the screen of an agent. */
+const screenOf = async ({ daemon }: Walk, name: string): Promise<string[]> =>
+  (await daemon.request('GET', `/v1/agents/${name}/screen`)).body.lines;
+
 /** Whether the model has been told `texts` in one conversation, in this order. */
 const wasTold = ({ model }: Walk, ...texts: string[]): boolean =>
   model.turns().some(({ messages }) => {
@@ -112,11 +116,13 @@ describeWithAgents(`${NAMES.length} agents`, () => {
       await before.prompt(served, '--queue', 'run: touch served');
       await before.all('blocked', asking, served);
       // The title of a terminal says so before the whole question is on its screen.
-      let shown = '';
+      let shown: unknown;
       await eventually(
         async () => {
-          shown = await before.tool('agents');
-          return shown.includes('touch answered') && shown.includes('touch served');
+          const text = await before.tool('agents');
+          const screens = await Promise.all([asking, served].map((name) => screenOf(before, name)));
+          shown = { text, screens };
+          return text.includes('touch answered') && text.includes('touch served');
         },
         () => shown,
       );
