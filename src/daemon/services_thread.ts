@@ -129,8 +129,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const boot = { bootedAt: data.bootedAt, leftOut: () => leftOutServices(paths.damaged), report };
   await node.start('registry', registryActor, { store, ports: leased, ...boot });
   await node.start('schedules', schedulesActor, { store });
-  await node.start('groups', groupsActor, { store: plain, bootedAt: data.bootedAt });
-  await node.start('stacks', stacksActor, { store: plain });
+  await node.start('groups', groupsActor, { store, bootedAt: data.bootedAt });
+  await node.start('stacks', stacksActor, { store });
   await node.start('agents', agentsActor, { domain: data.agentDomain });
   begun.resolve();
 }

@@ -104,14 +104,14 @@ it('an environment whose key is lost is listed, does not start, and starts when 
   expect(lines).toEqual(['it is safe']);
 });
 
-it('a restart while the store is away, or its key, leaves the running service and group alone', async () => {
+it('a restart leaves the running service and group alone while the store or its key is away, and only then', async () => {
   const config = '[shutdown]\nservices = "keep"\n';
   const first = await startDaemon({ config });
   const { stateDir } = first;
   const [key, store] = [join(stateDir, 'env.key'), join(stateDir, 'store.mdb')];
   const spec = { name: 'web', port: null, group: 'site', cmd: 'exec sleep 100', env: { SECRET: 'safe' } };
   expect((await first.request('POST', '/v1/services', spec)).status).toBe(201);
-  const { pid } = (await start(first)).body;
+  let { pid } = (await start(first)).body;
   await stopDaemon(first);
   renameSync(key, `${key}.away`);
   const daemon = await startDaemon({ stateDir, config });
@@ -125,6 +125,10 @@ it('a restart while the store is away, or its key, leaves the running service an
   };
   await expectRefusals('key_unusable');
   renameSync(`${key}.away`, key);
+  expect((await daemon.request('POST', '/v1/groups/site/restart')).status).toBe(200);
+  const before = pid;
+  ({ pid } = (await daemon.request('POST', '/v1/services/web/restart')).body);
+  expect(pid).not.toBe(before);
   renameSync(store, `${store}.away`);
   await expectRefusals('storage_lost');
   // The end of this test stops the service.
