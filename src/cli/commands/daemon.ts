@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { isSuspended, SUSPENDED, wayToContinue } from '../../adapters/process/process_table.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
 import { statePaths } from '../../settings/state_paths.ts';
@@ -40,6 +41,8 @@ export const daemonStartCommand = defineCommand({
   run: async (context) => {
     const local = await context.local();
     const running = runningDaemon(local.stateDir);
+    if (running && isSuspended(running.pid))
+      throw new CommandError(`the daemon (pid ${running.pid}) ${SUSPENDED}`, wayToContinue(running.pid));
     const daemon = running ?? (await startBackgroundDaemon(context, local));
     const { pid, port } = daemon;
     const record = {

@@ -36,7 +36,7 @@ it('doctor says that the daemon is suspended', async () => {
   );
 });
 
-it.each(['ps', 'daemon status', 'logs -f'])(
+it.each(['ps', 'daemon start', 'daemon status', 'logs -f'])(
   'berth %s says at once that the daemon is suspended',
   async (line) => {
     const daemon = await daemonOf();
