@@ -94,8 +94,9 @@ export async function ownUser(command: CommandContext): Promise<AccountUser> {
   const server = cloudServer();
   if (server !== null) return accountUser(server, server);
   const name = berthName(stateDir);
-  // Two containers may have the same host name and state directory, so the name alone proves nothing.
-  return accountUser(readSecret(cloudKeyPath(settings.cloud.key_file, stateDir)) ?? name, name);
+  // Two containers may have the same host name and state directory, and a copy has the key of its original.
+  const key = readSecret(cloudKeyPath(settings.cloud.key_file, stateDir)) ?? '';
+  return accountUser(Buffer.concat([Buffer.from(key), Buffer.from(name)]), name);
 }
 
 /** The names of the users of an account other than `own`, for people; '' if there are none. */

@@ -1,10 +1,11 @@
 // The accounts that `berth k8s add`, `renew` and `rm` make and remove in clusters.
-import { chmodSync, writeFileSync, writeSync } from 'node:fs';
+import { chmodSync, cpSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import pty from 'node-pty';
 import { expect, it } from 'vitest';
 import { afterThisTest } from '../../kit/actors.ts';
 import { BIN } from '../../kit/built_program.ts';
+import { newFolder } from '../../kit/daemon.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Json, kubeDouble } from '../../kit/kube_double.ts';
 import { api, create, describeReal, kubeconfig, sandbox } from '../../kit/kube_real.ts';
@@ -132,8 +133,8 @@ it('berth k8s add asks on a terminal: for the account, in the login command, and
 });
 
 /** A daemon, and `berth k8s` with this kubeconfig, which throws what it says if it fails. */
-async function berthAt(kubeconfig: string) {
-  const daemon = await daemonOf({ config: '[cloud]\ntoken = "cloudy"\n' });
+async function berthAt(kubeconfig: string, stateDir = newFolder()) {
+  const daemon = await daemonOf({ config: '[cloud]\ntoken = "cloudy"\n', stateDir });
   const file = join(folder(), 'config');
   writeFileSync(file, kubeconfig);
   const env = cleanEnv(folder(), {
@@ -309,6 +310,21 @@ it('berth k8s rm --account keeps an account that another Berth of this user and 
   afterThisTest(() => double.stop());
   await keepsSharedAccount(double.kubeconfig, 'web');
   expect([...double.manifests]).toEqual([]);
+});
+
+it('berth k8s rm --account on a copy of a state directory keeps the account of the original', async () => {
+  const double = await kubeDouble();
+  afterThisTest(() => double.stop());
+  const { daemon, run } = await berthAt(double.kubeconfig);
+  await run('add prod --service-account --yes --namespaces web');
+  daemon.signal('SIGTERM');
+  await daemon.exited;
+  const stateDir = join(newFolder(), 'copy');
+  cpSync(daemon.stateDir, stateDir, { recursive: true });
+  const copy = await berthAt(double.kubeconfig, stateDir);
+  expect((await copy.run('renew prod --yes --namespaces web')).stderr).toContain('Another Berth uses');
+  expect((await copy.run('rm prod --account --yes')).stderr).toContain('another Berth uses it, too');
+  expect([...double.manifests.values()].map(({ kind }) => kind)).toContain('ServiceAccount');
 });
 
 describeReal('on a real cluster', () => {
