@@ -11,6 +11,8 @@ export interface GatewayRoute {
   isDoorOpen: boolean;
   /** An agent that is asleep; a request wakes it. */
   isAsleep: boolean;
+  /** An agent whose process is being started. */
+  isStarting: boolean;
   /** Sent as `Host` instead of the client's: ollama accepts only addresses. */
   hostHeader: string | null;
 }

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { DESCRIPTORS } from '../../src/settings/limits.ts';
 import { BIN } from '../kit/built_program.ts';
@@ -119,6 +119,19 @@ it('the gateway wakes a sleeping agent, whose server gets the requests that arri
   expect(answers.map(({ status, text }) => [status, text])).toEqual([1, 2].map(() => [200, 'served']));
   const { events } = (await daemon.request('GET', '/v1/events/history?names=bot&types=agent.woke')).body;
   expect(events).toHaveLength(1);
+
+  // Requests wait as well for an agent that is woken otherwise.
+  await daemon.request('POST', '/v1/agents/bot/state', { state: 'idle' });
+  await eventually(async () => (await daemon.request('POST', '/v1/agents/bot/sleep')).status === 200);
+  const woken = daemon.request('POST', '/v1/agents/bot/wake');
+  const later: Promise<number>[] = [];
+  const ask = async () => (await send(port, 'GET', '/page', { headers })).status;
+  for (let count = 0; count < 20; count += 1) {
+    later.push(ask());
+    await pause(10);
+  }
+  expect((await woken).status).toBe(200);
+  expect(new Set(await Promise.all(later))).toEqual(new Set([200]));
 });
 
 it('the gateway keeps its port while its thread is restarted, and serves on it again', async () => {

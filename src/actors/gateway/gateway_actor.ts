@@ -1,7 +1,8 @@
 import type { GatewayProtocol } from '../../protocol/gateway.ts';
 import { actor } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { Gateway, type WakeAgent } from './gateway_server.ts';
+import type { WakeAgent } from './agent_wakes.ts';
+import { Gateway } from './gateway_server.ts';
 
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 

@@ -7,8 +7,8 @@ import type { Duplex } from 'node:stream';
 import { areDescriptorsUsed } from '../../adapters/process/open_files_limit.ts';
 import { ServiceDialer } from '../../adapters/service_dialer.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
-import { SESSION } from '../../settings/agent_limits.ts';
 import { DESCRIPTORS } from '../../settings/limits.ts';
+import { AgentWakes, type WakeAgent } from './agent_wakes.ts';
 import type { ErrorPage } from './error_pages.ts';
 import {
   ambiguousPage,
@@ -42,9 +42,6 @@ export interface GatewaySettings {
   /** Berth's own tokens, which must never reach a service. */
   tokens: string[];
 }
-
-/** Wakes the agent `name`. Resolves with its first process. */
-export type WakeAgent = (name: string) => Promise<Pick<GatewayRoute, 'pid'>>;
 
 /**
  * Declines upgrades to any protocol but WebSocket, as HTTP allows: the request is read again without its
@@ -93,14 +90,12 @@ export class Gateway {
   private readonly upgradeSockets = new Set<Duplex>();
   private port = 0;
 
-  private readonly wake: WakeAgent;
-  /** Agents being woken, by name. */
-  private readonly waking = new Map<string, Promise<GatewayRoute['pid']>>();
+  private readonly wakes: AgentWakes;
 
   /** Makes a gateway that does not listen yet. */
   constructor(settings: GatewaySettings, wake: WakeAgent) {
     this.settings = settings;
-    this.wake = wake;
+    this.wakes = new AgentWakes(wake, this.dialer);
   }
 
   /** Serves the listening sockets `descriptors` of `port`, and closes them at the end. */
@@ -122,6 +117,7 @@ export class Gateway {
   /** Replaces the services that requests are forwarded to. */
   setRoutes(rows: readonly GatewayRoute[]): void {
     this.routes = routesByHostname(rows);
+    this.wakes.note(rows);
     this.pool.keepOnly(new Set(rows.filter(isReachable).map(({ port }) => port)));
   }
 
@@ -180,7 +176,7 @@ export class Gateway {
     if (!isAllowedSender(headers.sender, this.settings)) return forbiddenPage;
     if (routes.length > 1) return ambiguousPage(routes);
     if (headers.isLooped || route.port === this.port) return loopPage;
-    return isReachable(route) ? route : stoppedPage(route);
+    return isReachable(route) || this.wakes.isStarting(route) ? route : stoppedPage(route);
   }
 
   private carry(request: IncomingMessage, response: ServerResponse): void {
@@ -197,30 +193,8 @@ export class Gateway {
       new ProxiedRequest({ request, response, route: to, head, hasBody, isChunked }, this.pool).start();
     const refuse = (error: Error): void =>
       sendErrorPage(request, response, unreachablePage(route, error.message));
-    if (this.isAwake(route)) begin(route);
-    else this.awake(route).then(begin, refuse);
-  }
-
-  /** Whether the service is awake, and not still starting after a sleep. */
-  private isAwake({ isAsleep, name }: GatewayRoute): boolean {
-    return !isAsleep && !this.waking.has(name);
-  }
-
-  /** `route` once its agent is awake and listening. Rejects as the wake does. */
-  private async awake(route: GatewayRoute): Promise<GatewayRoute> {
-    if (this.isAwake(route)) return route;
-    return { ...route, isAsleep: false, pid: await (this.waking.get(route.name) ?? this.wakeUp(route)) };
-  }
-
-  /**
-   * Wakes an agent for all requests that arrive meanwhile. Resolves with its first process once it listens.
-   */
-  private wakeUp({ name, port }: GatewayRoute): Promise<GatewayRoute['pid']> {
-    const waking = this.wake(name)
-      .then(({ pid }) => this.dialer.listening(port, SESSION.listenMs).then(() => pid))
-      .finally(() => this.waking.delete(name));
-    this.waking.set(name, waking);
-    return waking;
+    if (this.wakes.isAwake(route)) begin(route);
+    else this.wakes.awake(route).then(begin, refuse);
   }
 
   private onUpgrade(server: http.Server, request: IncomingMessage, early: Buffer): void {
@@ -257,7 +231,7 @@ export class Gateway {
     const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
     const unreachable = (error: Error): string =>
       upgradeRefusal(unreachablePage(route, error.message), headers.accept);
-    const dial = async () => this.dialer.dial(await this.awake(route));
+    const dial = async () => this.dialer.dial(await this.wakes.awake(route));
     void openTunnel({ dial, hostname: route.hostname, socket, head, early, unreachable });
   }
 }

@@ -21,7 +21,9 @@ export function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
     const pid = state?.process?.pid ?? null;
     const hostHeader = agent && hostHeaderOf(agent.agentType, port);
     const isDoorOpen = state?.isDoorOpen ?? false;
-    const isAsleep = agent !== null && state?.status === 'sleeping';
-    return [{ hostname, name, isAgent: agent !== null, port, pid, isDoorOpen, isAsleep, hostHeader }];
+    const isAgent = agent !== null;
+    const isAsleep = isAgent && state?.status === 'sleeping';
+    const isStarting = isAgent && state?.status === 'starting' && pid === null;
+    return [{ hostname, name, isAgent, port, pid, isDoorOpen, isAsleep, isStarting, hostHeader }];
   });
 }

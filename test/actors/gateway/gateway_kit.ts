@@ -1,4 +1,5 @@
-import type { Gateway, WakeAgent } from '../../../src/actors/gateway/gateway_server.ts';
+import type { WakeAgent } from '../../../src/actors/gateway/agent_wakes.ts';
+import type { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
 import { holdPort } from '../../../src/adapters/held_port.ts';
 import type { GatewayRoute } from '../../../src/protocol/gateway.ts';
 
@@ -20,6 +21,7 @@ export const routeTo = (port: number, more: Partial<GatewayRoute> = {}): Gateway
   pid: process.pid,
   isDoorOpen: false,
   isAsleep: false,
+  isStarting: false,
   hostHeader: null,
   ...more,
 });
