@@ -12,7 +12,7 @@ export class AgentWakes {
   /** Agents that are expected to listen soon, by name. Each resolves with the first process. */
   private readonly waking = new Map<string, Promise<GatewayRoute['pid']>>();
   private asleep: ReadonlySet<string> = new Set();
-  /** Agents that were woken otherwise, and the monotonic time until which requests wait for them to listen. */
+  /** Agents that something else has woken: until when requests wait for them to listen (monotonic ms). */
   private readonly wokenUntil = new Map<string, number>();
 
   constructor(wake: WakeAgent, dialer: Pick<ServiceDialer, 'listening'>) {

@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startLockHolder } from '../../adapters/host/host_start.ts';
-import { mayBeAlive } from '../../adapters/process/process_table.ts';
+import { mayBeAlive, processRow, TICKS_PER_SECOND } from '../../adapters/process/process_table.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
 import type { LocalDaemon } from '../../client/local_daemon.ts';
@@ -85,9 +85,22 @@ export async function nextDaemon(
   throw new CommandError(`the daemon was not ready after ${waited}`, '`berth daemon logs` shows why.');
 }
 
+/** Waits for the daemon that another command has started meanwhile; undefined if there is none. */
+async function simultaneousDaemon(
+  context: CommandContext,
+  local: LocalDaemon,
+): Promise<AddressRecord | undefined> {
+  const holder = await lockingDaemon(local.stateDir);
+  const own = processRow(process.pid)?.startTicks ?? 0;
+  // An older one that is not found has lost its address file.
+  const isNew = holder && holder.startTime >= own - (START_TIMEOUT_MS / 1_000) * TICKS_PER_SECOND;
+  const hasEnded = () => !holder || !mayBeAlive(holder.pid, holder.startTime);
+  return isNew ? awaitDaemon(context, local, { hasEnded }) : undefined;
+}
+
 /**
- * Starts a daemon in the background and resolves once it serves. Otherwise, throws a CommandError with the
- * end of its log.
+ * Starts a daemon in the background and resolves once it serves, or one that was started at the same time.
+ * Otherwise, throws a CommandError with the end of its log.
  */
 export async function startBackgroundDaemon(
   context: CommandContext,
@@ -112,7 +125,8 @@ export async function startBackgroundDaemon(
   child.on('exit', (code, signal) => {
     ended = signal ?? `exit code ${code}`;
   });
-  const daemon = await awaitDaemon(context, local, { hasEnded: () => ended !== undefined });
+  const own = await awaitDaemon(context, local, { hasEnded: () => ended !== undefined });
+  const daemon = own ?? (ended && (await simultaneousDaemon(context, local)));
   if (daemon) return daemon;
   const why =
     ended === undefined ? `was not ready after ${START_TIMEOUT_MS / 1000} s` : `ended with ${ended}`;

@@ -691,6 +691,20 @@ describe('without a daemon', () => {
     }
   });
 
+  it('several commands that start one at the same time all use the same one', async () => {
+    const home = folder();
+    writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${SERVICE_PORTS}`);
+    const env = cleanEnv(home, { BERTH_PORT: '0', BERTH_CONFIG: join(home, 'config.toml') });
+    try {
+      const start = () => berth(['daemon', 'start', '--json'], { env });
+      const started = await Promise.all([start(), start(), start(), start()]);
+      expect(started.map(({ code, stderr }) => [code, stderr])).toEqual(started.map(() => [0, '']));
+      expect(new Set(started.map(({ stdout }) => JSON.parse(stdout).pid)).size).toBe(1);
+    } finally {
+      await berth(['daemon', 'stop'], { env });
+    }
+  });
+
   it("prints the daemon's own message when it does not start", async () => {
     const home = folder();
     const config = join(home, 'config.toml');
