@@ -1,5 +1,6 @@
 // The command line: finds and loads the command, runs it with its arguments, and turns an error into a
 // message and an exit code.
+import { rejoinAgent } from '../adapters/process/agent_ancestor.ts';
 import { isBerthError } from '../client/errors.ts';
 import { agentKeyOf } from '../client/local_daemon.ts';
 import { printVersion } from './commands/version.ts';
@@ -97,6 +98,7 @@ async function parse(argv: readonly string[], called: LoadedCommand | undefined)
 }
 
 async function runCommandLine(argv: readonly string[]): Promise<number> {
+  rejoinAgent(process.env);
   const called = await loadCommand(COMMAND_TABLE, commandWords(argv));
   const plain = called && readPlainCall(argv, called);
   // Loaded only here: see readPlainCall.

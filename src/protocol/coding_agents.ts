@@ -35,6 +35,8 @@ export interface HookFile {
   readonly format: 'claude' | 'gemini' | 'codex' | 'cursor' | 'copilot' | 'opencode';
   /** The state that each hook event stands for. */
   readonly events: Readonly<Record<string, AgentStateName>>;
+  /** Hook events that an earlier version used, and that are to be removed. */
+  readonly earlierEvents?: readonly string[];
 }
 
 export interface CodingAgent {
@@ -110,13 +112,14 @@ export const CODING_AGENTS = {
       file: '.codex/hooks.json',
       format: 'codex',
       events: {
-        SessionStart: 'idle',
         UserPromptSubmit: 'working',
         PreToolUse: 'working',
         PostToolUse: 'working',
         PermissionRequest: 'blocked',
         Stop: 'idle',
       },
+      // It runs with the first prompt, and so while the agent works.
+      earlierEvents: ['SessionStart'],
     },
   },
   gemini: {

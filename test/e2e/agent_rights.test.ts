@@ -7,6 +7,7 @@ import { expect, it } from 'vitest';
 import type { Operation } from '../../src/api/operation.ts';
 import { ALL_OPERATIONS } from '../../src/api/operations.ts';
 import { berth, cleanEnv, daemonOf, folder } from '../cli/berth_process.ts';
+import { BIN } from '../kit/built_program.ts';
 import { type Daemon, eventually, startDaemon } from '../kit/daemon.ts';
 
 const TOKEN = 'the-token-of-the-person-here';
@@ -385,3 +386,22 @@ it('the command line works within an agent, and --force only for a user', async 
     { name: 'blog--web', agent: 'shop--bot', operation: 'stopService' },
   ]);
 });
+
+it.each([
+  ['the token', 'env -u BERTH_AGENT_TOKEN'],
+  ['all variables', 'env -i PATH="$PATH" HOME="$HOME"'],
+])(
+  'the command line acts for the agent although its program keeps %s from its children',
+  async (_what, env) => {
+    const { daemon, folder: made } = await setting();
+    const [seen, refused] = [join(made, 'seen'), join(made, 'refused')];
+    const berthHere = `${env} ${process.execPath} ${BIN}`;
+    const cmd = `${berthHere} ps -A --json > ${seen}; ${berthHere} stop solo 2> ${refused}.new; mv ${refused}.new ${refused}; exec cat`;
+    const spec = { name: 'shop--shy', stack: 'shop', cmd, cwd: made };
+    expect((await daemon.request('POST', '/v1/agents/spinup', spec, PERSON)).status).toBe(201);
+    await eventually(() => existsSync(refused));
+    expect(readFileSync(refused, 'utf8')).toContain('solo');
+    const names = JSON.parse(readFileSync(seen, 'utf8')).map(({ name }: { name: string }) => name);
+    expect(names.sort()).toEqual(['bot', 'helper', 'old', 'shy', 'web'].map((name) => `shop--${name}`));
+  },
+);

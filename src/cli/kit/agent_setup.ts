@@ -56,14 +56,18 @@ const instructions = (file: string): PlannedEdit => ({
 const own = (file: string, text: string): PlannedEdit => ({ paths: [file], edit: { kind: 'whole', text } });
 
 /** The edits that make a program report its state, in the program's own hook format. */
-function hookEdits({ file, format, events }: HookFile): PlannedEdit[] {
+function hookEdits({ file, format, events, earlierEvents = [] }: HookFile): PlannedEdit[] {
   if (format === 'opencode') return [own(file, opencodePlugin(events))];
   const isFlat = format === 'cursor';
-  const items = Object.entries(events).map(([event, state]): PlannedEdit => {
-    const command = hookCommand(state);
-    const item = isFlat ? { command } : { hooks: [{ type: 'command', command }] };
-    return { paths: [file], edit: { kind: 'item', path: ['hooks', event], item, isOurs: isBerthHook } };
+  const hook = (event: string, item: object | null): PlannedEdit => ({
+    paths: [file],
+    edit: { kind: 'item', path: ['hooks', event], item, isOurs: isBerthHook },
   });
+  const items = Object.entries(events).map(([event, state]) => {
+    const command = hookCommand(state);
+    return hook(event, isFlat ? { command } : { hooks: [{ type: 'command', command }] });
+  });
+  items.push(...earlierEvents.map((event) => hook(event, null)));
   if (!isFlat) return items;
   const version = { kind: 'value', path: ['version'], value: 1, isOurs: () => false } as const;
   return [{ paths: [file], edit: version }, ...items];

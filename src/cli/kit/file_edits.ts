@@ -9,7 +9,7 @@ export type FileEdit =
   | { kind: 'whole'; text: string }
   /** A value at a path of a JSON file, unless another value is there. */
   | { kind: 'value'; path: readonly string[]; value: unknown; isOurs: (value: unknown) => boolean }
-  /** An item of a list in a JSON file. */
+  /** An item of a list in a JSON file; null: no longer, and that of an earlier version is removed. */
   | { kind: 'item'; path: readonly string[]; item: unknown; isOurs: (item: unknown) => boolean }
   /** Lines between two marks. `toml`: the table that they are in a TOML file, unless the user has it. */
   | {
@@ -74,6 +74,7 @@ function withJson(text: string, edit: JsonEdit): string {
     if (value !== undefined && !edit.isOurs(value)) return text;
     return isDeepStrictEqual(value, edit.value) ? text : editJsonc(base, path, edit.value);
   }
+  if (edit.item === null) return withoutJson(text, edit, () => false);
   if (value === undefined) return editJsonc(base, path, [edit.item]);
   if (!Array.isArray(value)) throw new UneditableError(`${path.join('.')} is no list`);
   if (value.some((one) => isDeepStrictEqual(one, edit.item))) return text;

@@ -130,6 +130,27 @@ describe('berth agent init', () => {
       expect(readFileSync(join(root, path), 'utf8'), path).toBe(`${edited(text)}\n`);
   });
 
+  it('removes a hook of an earlier version, and no other for the same event', async () => {
+    const { root, init } = await project();
+    const hook = (command: string) => ({ hooks: [{ type: 'command', command }] });
+    const [old, mine] = [hook('berth agent hook idle >/dev/null 2>&1 || true'), hook('true')];
+    const read = () => JSON.parse(readFileSync(join(root, '.codex/hooks.json'), 'utf8')).hooks;
+    for (const [before, after] of [
+      [[old], undefined],
+      [[mine, old], [mine]],
+    ]) {
+      write(root, { '.codex/hooks.json': JSON.stringify({ hooks: { SessionStart: before } }) });
+      expect((await init('--codex', '--yes')).code).toBe(0);
+      expect(read().SessionStart).toEqual(after);
+      expect(read().Stop).toHaveLength(1);
+    }
+    write(root, {
+      '.codex/hooks.json': JSON.stringify({ hooks: { SessionStart: [old], Stop: [old, mine] } }),
+    });
+    await init('--codex', '--remove', '--yes');
+    expect(read()).toEqual({ SessionStart: [], Stop: [mine] });
+  });
+
   it('writes nothing without confirmation, and nothing into files that it cannot parse', async () => {
     const { root, init } = project({ '.mcp.json': '{ "mcpServers": ', '.claude/x': '' });
     const before = tree(root);
@@ -234,7 +255,9 @@ describe('every edit', () => {
     for (const { name, paths, edit } of plans) {
       const once = await withEdit(null, edit);
       expect(await withEdit(once, edit), `${name} ${paths[0]}`).toBe(once);
-      if (edit.kind !== 'value' || edit.path[0] !== 'version')
+      // Only removes what an earlier version has written.
+      if (edit.kind === 'item' && edit.item === null) expect(once).toBe('');
+      else if (edit.kind !== 'value' || edit.path[0] !== 'version')
         expect(withoutEdit(once, edit, null)).toBeNull();
     }
   });

@@ -1,0 +1,37 @@
+// The agent that this process belongs to, where its program keeps the agent's variables from its children:
+// docs/reference.md "Agent tokens". Without /proc (macOS) it is not found.
+import { statSync } from 'node:fs';
+import { environOf, processRow } from './process_table.ts';
+import { variableInEnviron } from './process_tree.ts';
+
+const TOKEN = 'BERTH_AGENT_TOKEN';
+const AGENT = 'BERTH_AGENT';
+/** What an agent's process has of it. */
+const VARIABLES = ['BERTH_URL', AGENT, TOKEN] as const;
+/** Each of them names a daemon, and whoever has set it means that one. */
+const CHOICES = ['BERTH_URL', 'BERTH_STATE_DIR', 'BERTH_CONFIG'] as const;
+/** More than any tree of processes is deep. */
+const MAX_DEPTH = 256;
+
+/** The owner of a process; undefined if it has ended. */
+const ownerOf = (pid: number): number | undefined => statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
+
+/** The environment of the nearest process above this one that has the token of an agent. */
+function agentEnviron(): Buffer | undefined {
+  const user = process.getuid?.();
+  let pid = process.ppid;
+  for (let depth = 0; depth < MAX_DEPTH && pid > 1 && ownerOf(pid) === user; depth += 1) {
+    const environ = environOf(pid);
+    if (environ && variableInEnviron(environ, `${TOKEN}=`)) return environ;
+    pid = processRow(pid)?.ppid ?? 0;
+  }
+  return undefined;
+}
+
+/** Adds the variables of the agent to `env` if its program has kept its token, or all of them, from this process. */
+export function rejoinAgent(env: NodeJS.ProcessEnv): void {
+  const isNamed = !env[AGENT] && CHOICES.some((name) => env[name]);
+  const environ = env[TOKEN] || isNamed ? undefined : agentEnviron();
+  if (!environ) return;
+  for (const name of VARIABLES) env[name] ||= variableInEnviron(environ, `${name}=`) ?? undefined;
+}
