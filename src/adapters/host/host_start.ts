@@ -7,12 +7,12 @@
 // socket of this file (the start lock) may act on that. The other waits for the host, which refuses it.
 // Starting the host first is always correct, only slower. So a daemon that finds the start lock held by
 // another user does so at once.
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { stateDirId, statePaths } from '../../settings/state_paths.ts';
-import type { ProcessRow } from '../process/process_table.ts';
+import { ownerOf, type ProcessRow } from '../process/process_table.ts';
 import { ledgerFile, readLedger } from '../storage/ledger_file.ts';
 import { isListening, socketExists } from './host_socket.ts';
 import { haveRunsLeft } from './run_pipes.ts';
@@ -76,7 +76,7 @@ async function isHeldByOtherUser(name: string): Promise<boolean> {
   }
   // The open files of another user's process are not visible.
   if (!holder) return true;
-  return statSync(`/proc/${holder.pid}`, { throwIfNoEntry: false })?.uid !== process.getuid?.();
+  return ownerOf(holder.pid) !== process.getuid?.();
 }
 
 /**

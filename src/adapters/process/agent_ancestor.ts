@@ -1,7 +1,6 @@
 // The agent that this process belongs to, where its program keeps the agent's variables from its children:
-// docs/reference.md "Agent tokens". Without /proc (macOS) it is not found.
-import { statSync } from 'node:fs';
-import { environOf, processRow } from './process_table.ts';
+// docs/reference.md "Agent tokens". Without a process table (macOS) it is not found.
+import { environOf, ownerOf, processRow } from './process_table.ts';
 import { variableInEnviron } from './process_tree.ts';
 
 const TOKEN = 'BERTH_AGENT_TOKEN';
@@ -12,9 +11,6 @@ const VARIABLES = ['BERTH_URL', AGENT, TOKEN] as const;
 const CHOICES = ['BERTH_URL', 'BERTH_STATE_DIR', 'BERTH_CONFIG'] as const;
 /** More than any tree of processes is deep. */
 const MAX_DEPTH = 256;
-
-/** The owner of a process; undefined if it has ended. */
-const ownerOf = (pid: number): number | undefined => statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
 
 /** The environment of the nearest process above this one that has the token of an agent. */
 function agentEnviron(): Buffer | undefined {
@@ -28,7 +24,7 @@ function agentEnviron(): Buffer | undefined {
   return undefined;
 }
 
-/** Adds the variables of the agent to `env` if its program has kept its token, or all of them, from this process. */
+/** Adds the variables of the agent to `env` if its program has kept its token, or all, from this process. */
 export function rejoinAgent(env: NodeJS.ProcessEnv): void {
   const isNamed = !env[AGENT] && CHOICES.some((name) => env[name]);
   const environ = env[TOKEN] || isNamed ? undefined : agentEnviron();

@@ -1,6 +1,15 @@
 // The system's process table, from /proc. Without /proc (macOS) it is empty, and callers only know the
 // processes they have started themselves.
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  statSync,
+} from 'node:fs';
 import { isOutOfDescriptors } from './reserved_descriptor.ts';
 
 export interface ProcessRow {
@@ -232,6 +241,10 @@ export function signalDisposition(pid: number, signal: number): 'default' | 'cau
   if (has('SigIgn')) return 'ignored';
   return has('SigCgt') ? 'caught' : 'default';
 }
+
+/** The user id of a process; undefined if it has ended. */
+export const ownerOf = (pid: number): number | undefined =>
+  statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
 
 /**
  * The environment that a process was started with, each entry terminated by NUL; undefined if it is not
