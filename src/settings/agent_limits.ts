@@ -67,6 +67,8 @@ export const PROMPT = {
   untakenMs: 30_000,
   /** For this long, a quiet unknown screen is taken for a pause rather than a question. */
   guessMs: 10_000,
+  /** For this long, the screen is expected to show a question that a hook or the title reports. */
+  unseenMs: 3_000,
   /** How often to press the submitting key for a program that may take it for a newline. */
   maxSubmits: 4,
   /**

@@ -21,8 +21,9 @@ const rulesOf = (type: string): RuleSet => must(sets.find(([of]) => of === type)
 const ASKED: readonly (readonly [situation: string, command: string])[] = [
   ['first question', 'touch one'],
   ['refused question', 'echo two; rm -rf ./nothing'],
+  ['question of an MCP server', 'run tool "stop"?\n\nname: ka'],
 ];
-const FIRST_ANSWER = /1\. Yes, proceed|1\. Allow once|^Allow once/;
+const FIRST_ANSWER = /1\. Yes, proceed|1\. Allow\b|^Allow once/;
 
 const DRAWN = {
   isBlank: false,

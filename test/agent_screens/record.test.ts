@@ -9,7 +9,7 @@ import type { ReportedState } from '../../src/protocol/agent_state.ts';
 import { afterThisTest, tempDir } from '../kit/actors.ts';
 import { type ProgramName, prepareAgent } from '../kit/agent_programs.ts';
 import { lastPrompt, type ModelServer, modelServer } from '../kit/model_server.ts';
-import { type RecordedScreen, writeScreens } from './screen_files.ts';
+import { type RecordedScreen, readScreens, writeScreens } from './screen_files.ts';
 
 const SIZES = [
   [120, 32],
@@ -20,6 +20,8 @@ const SIZES = [
 ] as const;
 /** What each shows when it takes a prompt. What is typed before that is lost. */
 const PROMPTS = { codex: 'Ask Codex', gemini: 'Type your message', opencode: 'Ask anything' } as const;
+/** Recorded with an MCP server, which the model here does not call. */
+const BY_HAND = 'question of an MCP server';
 const QUIET_MS = 1_200;
 const PATIENCE_MS = 60_000;
 const LONG = Array.from({ length: 90 }, (_, part) => `part ${part} of a long answer`).join(', ');
@@ -203,10 +205,11 @@ const asked = (process.env['BERTH_RECORD_SCREENS'] ?? '').split(',');
 
 for (const type of (Object.keys(PROMPTS) as ProgramName[]).filter((name) => asked.includes(name)))
   it(`records the screens of ${type}`, { timeout: 20 * 60_000 }, async () => {
+    const byHand = readScreens(type).filter(({ situation }) => situation === BY_HAND);
     const screens: RecordedScreen[] = [];
     for (const size of SIZES) {
       screens.push(...(await record(type, size)));
-      writeScreens(type, screens);
+      writeScreens(type, [...screens, ...byHand]);
     }
     expect(screens.length).toBeGreaterThanOrEqual(60);
   });

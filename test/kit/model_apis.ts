@@ -22,6 +22,8 @@ export interface ModelRequest {
 /** A tool that the model calls. */
 export interface ToolCall {
   tool: string;
+  /** Of codex's tools of MCP servers. */
+  namespace?: string;
   arguments: object;
 }
 
@@ -72,6 +74,7 @@ function responsesItem(part: AnswerPart): object {
       id: newId('fc'),
       call_id: newId('call'),
       name: part.tool,
+      ...(part.namespace !== undefined && { namespace: part.namespace }),
       arguments: JSON.stringify(part.arguments),
     };
   const content = [{ type: 'output_text', text: part, annotations: [] }];

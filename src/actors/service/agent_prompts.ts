@@ -209,12 +209,17 @@ export class AgentPrompts {
     return quietMs >= restMs ? { found: true } : { againMs: restMs - quietMs };
   }
 
-  /** How long to wait before trusting a `blocked` that is inferred only from an unknown, quiet screen. */
-  private guessedMs({ reason, since, state }: AgentStatus): number {
-    if (state !== 'blocked' || reason.authority !== 'output') return 0;
+  /**
+   * How long to wait before trusting a `blocked` that is inferred only from an unknown, quiet screen, or whose
+   * question is not shown yet, so that the program would not take an answer.
+   */
+  private guessedMs({ question, reason, since, state }: AgentStatus): number {
+    if (state !== 'blocked') return 0;
+    const unseenMs = question.length === 0 ? PROMPT.unseenMs : 0;
+    const maxMs = reason.authority === 'output' ? PROMPT.guessMs : unseenMs;
     const lastedMs = this.options.clock.now() - since;
     // A time in the future means that the clock was set back.
-    return lastedMs < 0 ? 0 : PROMPT.guessMs - lastedMs;
+    return lastedMs < 0 ? 0 : maxMs - lastedMs;
   }
 
   private async answer(prompt: OpenPrompt, submitted: SubmittedPrompt): Promise<PromptReply> {

@@ -536,6 +536,29 @@ describe('a prompt that waits', () => {
     expect(await open).toMatch(/^blocked/);
   });
 
+  it('ends with a question once its lines are shown, or after a while', async () => {
+    const bot = new Program();
+    const shown = bot.prompt('one', { wait: 'idle' });
+    await bot.pass(TYPING_MS);
+    let isOver = false;
+    void shown.then(() => {
+      isOver = true;
+    });
+    bot.become('blocked');
+    await bot.pass(PROMPT.unseenMs - 1);
+    expect(isOver).toBe(false);
+    bot.become('blocked', ['Proceed?']);
+    await bot.pass(0);
+    expect([isOver, await shown]).toEqual([true, 'blocked|one']);
+    bot.become('idle');
+    await bot.pass(AGENT_STATE.outputMs);
+    const unseen = bot.prompt('two', { wait: 'idle' });
+    await bot.pass(TYPING_MS);
+    bot.become('blocked');
+    await bot.pass(PROMPT.unseenMs);
+    expect(await unseen).toMatch(/^blocked/);
+  });
+
   it('for a change ends with the output of an agent that is done before its state is checked', async () => {
     const bot = new Program();
     const answer = bot.prompt('go', { wait: 'change' });
@@ -611,7 +634,7 @@ describe('a prompt that waits', () => {
 
   it('ends when the agent asks a question, exits, is restarted, changes state, or takes too long', async () => {
     const ends: [string, Partial<PromptMessage>, (bot: Program) => void][] = [
-      ['blocked', { wait: 'idle' }, (bot) => bot.become('blocked')],
+      ['blocked', { wait: 'idle' }, (bot) => bot.become('blocked', ['Proceed?'])],
       ['exited', { wait: 'idle' }, (bot) => bot.become('exited')],
       ['working', { wait: 'change' }, (bot) => bot.become('working')],
       ['wait_timeout', { wait: 'idle', timeoutMs: 2_000 }, (bot) => bot.become('working')],
