@@ -210,8 +210,8 @@ export class AgentPrompts {
   }
 
   /**
-   * How long to wait before trusting a `blocked` that is inferred only from an unknown, quiet screen, or whose
-   * question is not shown yet, so that the program would not take an answer.
+   * How long to wait before trusting a `blocked` that is inferred only from an unknown, quiet screen, or
+   * whose question is not shown yet, so that the program would not take an answer.
    */
   private guessedMs({ question, reason, since, state }: AgentStatus): number {
     if (state !== 'blocked') return 0;
