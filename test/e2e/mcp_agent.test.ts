@@ -1,14 +1,14 @@
 // A real coding agent that works with a service through the tools of `berth mcp`, as `berth agent init` sets it
 // up. docs/reference.md "MCP over stdio", "Agent init".
 import { spawn } from 'node:child_process';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
 import { berth, cleanEnv, daemonOf, folder } from '../cli/berth_process.ts';
 import { describeWithAgents, type PreparedAgent, prepareAgent } from '../kit/agent_programs.ts';
 import { BIN } from '../kit/built_program.ts';
-import type { Daemon } from '../kit/daemon.ts';
+import { type Daemon, eventually } from '../kit/daemon.ts';
 import { type ModelScript, modelServer } from '../kit/model_server.ts';
 
 /** What the model asks of Berth, one after the other. */
@@ -33,18 +33,21 @@ function steps(): ModelScript {
   };
 }
 
-/** Runs `command` of the prepared agent with `berth` in its PATH. */
-async function run(agent: PreparedAgent, daemon: Daemon, command: string): Promise<string> {
+const TOKEN = 'the-token-of-the-person-here';
+
+/** The prepared agent with `berth` in its PATH. */
+function withBerth(agent: PreparedAgent): PreparedAgent {
   const programs = folder();
   const shim = join(programs, 'berth');
   writeFileSync(shim, `#!/bin/sh\nexec ${process.execPath} ${BIN} "$@"\n`);
   chmodSync(shim, 0o755);
-  const env = {
-    ...agent.env,
-    PATH: [programs, agent.env['PATH']].join(delimiter),
-    BERTH_STATE_DIR: daemon.stateDir,
-    BERTH_CONFIG: daemon.configFile,
-  };
+  return { ...agent, env: { ...agent.env, PATH: [programs, agent.env['PATH']].join(delimiter) } };
+}
+
+/** Runs `command` of the prepared agent with `berth` in its PATH. */
+async function run(agent: PreparedAgent, daemon: Daemon, command: string): Promise<string> {
+  const here = { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile };
+  const env = { ...withBerth(agent).env, ...here };
   const child = spawn('sh', ['-c', command], { cwd: agent.cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
   return out + errors;
@@ -77,4 +80,51 @@ describeWithAgents('a real agent', () => {
     expect(told).toContain('serving');
     expect(told).toContain('web is stopped');
   });
+
+  it.each(['codex', 'gemini'] as const)(
+    'that keeps its token from what it starts acts with no more rights: %s',
+    async (program) => {
+      const daemon = await daemonOf({ config: `[auth]\ntoken = "${TOKEN}"\n` });
+      const person = { authorization: `Bearer ${TOKEN}` };
+      const ask = async (method: string, path: string, body?: object) => {
+        const answer = await daemon.request(method, path, body, person);
+        expect(answer.status, answer.text).toBeLessThan(300);
+        return answer.body;
+      };
+      await ask('POST', '/v1/services', { name: 'other', port: null, cmd: 'exec sleep 1000' });
+      await ask('POST', '/v1/services/other/start');
+      const model = await modelServer(({ tools, messages }) => {
+        if (messages.at(-1)?.role === 'tool') return 'done';
+        const tool = tools.find((name) => /^mcp_+berth(_+stop)?$/.test(name));
+        // codex calls the tools of a server within its namespace.
+        const named = tool === 'mcp__berth' ? { tool: 'stop', namespace: tool } : tool && { tool };
+        return named ? { ...named, arguments: { name: 'other' } } : undefined;
+      });
+      const root = folder();
+      const agent = prepareAgent(program, { root, url: model.url, asks: false });
+      const { cwd, env } = withBerth(agent);
+      const init = ['agent', 'init', `--${program}`, '--yes'];
+      const own = cleanEnv(root, { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+      expect(await berth(init, { cwd, env: own })).toMatchObject({ code: 0 });
+      // codex would ask a person whether it may run them.
+      rmSync(join(cwd, '.codex/hooks.json'), { force: true });
+      await ask('POST', '/v1/stacks', { project: 'shop', path: cwd });
+      const spec = { name: 'shop--bot', stack: 'shop', agent_type: program, cwd, baseEnv: env };
+      await ask('POST', '/v1/agents/spinup', spec);
+      const bot = async () => (await ask('GET', '/v1/agents')).agents[0];
+      await eventually(async () => (await bot()).state === 'idle');
+      await ask('POST', '/v1/agents/shop--bot/prompt', { text: 'go', queue: true });
+      await eventually(
+        async () => {
+          if ((await bot()).state === 'blocked')
+            await ask('POST', '/v1/agents/shop--bot/keys', { keys: ['Enter'] });
+          return JSON.stringify(model.turns().at(-1)?.messages ?? []).includes(
+            'of the stack shop, and other is not',
+          );
+        },
+        () => model.turns().at(-1)?.messages.slice(-3),
+      );
+      expect(await ask('GET', '/v1/services/other')).toMatchObject({ status: 'running' });
+    },
+  );
 });
