@@ -139,6 +139,16 @@ describe.each(SERVERS)('%s', (server) => {
       await eventually(() => service.of('ack').length === 1);
     });
 
+    it('is refused while the agent is asleep, and does not wake it', async () => {
+      const { attach, front } = await start();
+      front.views.tell('states', {
+        rows: [{ ...runningState('bot', 5), status: 'sleeping', process: null }],
+      });
+      await settle();
+      expect((await attach('?mode=observe')).refused).toEqual({ status: 409, code: 'not_running' });
+      expect((await attach()).refused).toBeNull();
+    });
+
     it('can neither type nor resize, whatever it sends', { timeout: 20_000 }, async () => {
       const seed = Math.floor(Math.random() * 2 ** 31);
       const below = random(seed);

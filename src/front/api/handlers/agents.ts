@@ -29,12 +29,18 @@ function findAgent(app: AppContext, name: string): SpecRow {
 /** The statuses of an agent that has no process yet, but is about to get one. */
 const WITHOUT_PROCESS: readonly (ServiceStatus | undefined)[] = ['sleeping', 'starting'];
 
-/** Throws unknown_agent, and not_running for an agent without a process, unless it sleeps or starts. */
-function findRunning(app: AppContext, name: string): void {
+/**
+ * Throws unknown_agent, and not_running for an agent without a process. A request that `wakes` it, or waits
+ * for its start, needs none.
+ */
+function findRunning(app: AppContext, name: string, wakes = true): void {
   findAgent(app, name);
   const state = app.views.state(name);
-  if (!state?.process && !WITHOUT_PROCESS.includes(state?.status))
-    throw fail('not_running', `the agent ${name} does not run`);
+  if (state?.process || (wakes && WITHOUT_PROCESS.includes(state?.status))) return;
+  throw fail(
+    'not_running',
+    `the agent ${name} ${state?.status === 'sleeping' ? 'is asleep' : 'does not run'}`,
+  );
 }
 
 /** How `caller` may view a terminal. Throws forbidden_token, and invalid_spec. */
@@ -158,7 +164,7 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   // The views know whether there is a terminal, so no actor needs to be asked.
   attach: ({ app, key: name, query, caller }) => {
     const viewing = viewingOf(caller, query);
-    findRunning(app, name);
+    findRunning(app, name, viewing.mode !== 'observe');
     app.terminals.assertRoom(terminalOf(app, name), viewing);
     return (socket) => app.terminals.open(socket, terminalOf(app, name), viewing);
   },
