@@ -139,7 +139,14 @@ describe.each(SERVERS)('%s', (server) => {
       front.views.tell('specs', { rows: [specRow('bot', { agent, port: 8100 })] });
       await settle();
       expect(changes).toBe(2);
-      const service = { isAgent: false, pid: null, isDoorOpen: false, isAsleep: false, hostHeader: null };
+      const service = {
+        isAgent: false,
+        pid: null,
+        isDoorOpen: false,
+        isAsleep: false,
+        isStarting: false,
+        hostHeader: null,
+      };
       expect(front.front.gatewayRoutes()).toEqual([
         { ...service, hostname: 'a-b.localhost', name: 'a_b', port: 3000 },
         {
@@ -150,6 +157,7 @@ describe.each(SERVERS)('%s', (server) => {
           pid: null,
           isDoorOpen: false,
           isAsleep: false,
+          isStarting: false,
           hostHeader: '127.0.0.1:8100',
         },
       ]);
