@@ -178,14 +178,13 @@ export interface LastEnd {
   unasked?: true;
   /** Of a completed task: how long it ran, in milliseconds, and the hash of what it was built from. */
   completed?: { ms: number; content: string };
+  /** Of a task that had completed: what it made counts as no longer there, so its status is `stopped`. */
+  undone?: true;
   /** Of a task: the last scheduled time it ran for. */
   slot?: number;
   /** Why it was ended, if neither by itself nor on request. */
   cause?: EndCause;
-  /**
-   * The pending restart, which a later daemon continues to wait for. `times`: earlier restarts that count for
-   * its rule.
-   */
+  /** The pending restart, for which a later daemon waits. `times`: earlier ones that count for its rule. */
   restart?: { attempt: number; at: number; times?: number[] };
   /** How often it had been restarted since a client started it; absent: never. */
   restarts?: number;
@@ -340,6 +339,8 @@ export interface ServiceProtocol {
    */
   stop(message: { graceMs: number | null; last?: boolean; forRestart?: boolean }): StopReply;
   restart(message: { timeoutMs: number | null; graceMs: number | null }): StartReply;
+  /** A completed task is `undone` from now on, also for a later daemon. Fails storage_full. */
+  undo(message: Record<string, never>): null;
   /** Stops it if necessary and deletes its logs. The actor ends after the reply. */
   retire(message: { graceMs: number | null }): null;
   /** A JSON array of strings, which the front sends unchanged. */

@@ -11,9 +11,10 @@ interface ServiceRecords {
   table(name: 'ends'): { get(name: string): LastEnd | undefined };
 }
 
-/** Why the hook whose last run ended as `end` has not completed; undefined: it has never run to an end. */
+/** Why the hook whose last run ended as `end` does not count as completed; undefined: it never ended. */
 function creationFault(end: LastEnd | undefined): string {
   if (!end) return 'has not completed';
+  if (end.undone) return 'must run again, because the hook remove has been started since';
   if (end.status === 'stopped') return 'was stopped';
   return end.exitCode === null ? 'failed' : `failed with exit code ${end.exitCode}`;
 }

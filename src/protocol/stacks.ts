@@ -1,8 +1,10 @@
 // Stacks: the projects of a machine, one stack per working tree, docs/reference.md "Stacks". A stack's name
 // contains its project, and a service's name contains its stack, so neither is stored twice.
 import { createHash } from 'node:crypto';
+import type { MessageOf } from '../runtime/actor.ts';
 import { isHook } from './hooks.ts';
 import { hostLabel } from './names.ts';
+import type { ServiceProtocol, StartReply } from './service.ts';
 
 /** The separator of project, slug and service; no part of a name contains it. */
 const SEPARATOR = '--';
@@ -145,8 +147,14 @@ export interface StacksProtocol {
   /** The stack of a place, registered if it is new. Fails name_in_use, daemon_busy, storage_full. */
   claim(message: { claim: StackClaim }): { stack: StoredStack; created: boolean };
   /**
-   * Stops and removes all services of the stack, runs its hook `remove`, and forgets it. Fails unknown_stack,
-   * storage_full, and (unless `force`) as the start of the hook does.
+   * Starts the hook `create` of the stack as `request` says. Fails daemon_busy while the stack is being
+   * removed or its hook `remove` runs, and as the start does.
+   */
+  create(message: { stack: string; request: MessageOf<ServiceProtocol, 'start'> }): StartReply;
+  /**
+   * Stops and removes all services of the stack, runs its hook `remove`, and forgets it. Its hook `create` is
+   * undone before `remove` starts. Fails unknown_stack, storage_full, and (unless `force`) as the start of
+   * the hook does.
    */
   remove(message: { name: string; force: boolean }): { services: string[] };
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { berth, cleanEnv, daemonOf, folder, type Ran } from '../cli/berth_process.ts';
 import { BIN } from '../kit/built_program.ts';
+import { hostPid } from '../kit/daemon.ts';
 import { eventually } from '../kit/eventually.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { send } from '../kit/http_request.ts';
@@ -472,6 +473,64 @@ describe('the hooks of a stack', () => {
     const hook = async () => (await next.request('GET', '/v1/services/shop--hook-remove')).body.status;
     await eventually(async () => (await hook()) === 'completed');
     expect((await run('up')).stderr).toContain('The hook create of shop has run');
+    expect((await run('rm --stack shop')).code).toBe(0);
+    expect(lines()).toEqual(['create', 'remove', 'create', 'remove shop']);
+  });
+
+  /** What holds once a started `remove` has left the stack behind: `create` runs again before all else. */
+  async function expectUncreated({
+    run,
+    daemon,
+  }: Pick<Awaited<ReturnType<typeof withHooks>>, 'run' | 'daemon'>) {
+    const late = { name: 'shop--late', stack: 'shop', group: 'shop', port: null, cmd: 'exec sleep 1000' };
+    expect((await daemon.request('POST', '/v1/services', late)).status).toBe(201);
+    for (const way of ['services/shop--late/start', 'services/shop--late/wake', 'groups/shop/start'])
+      expect(await daemon.request('POST', `/v1/${way}`)).toMatchObject({
+        status: 409,
+        body: {
+          code: 'hook_refused',
+          message: expect.stringContaining('must run again, because the hook remove has been started since'),
+        },
+      });
+    const up = await run('up');
+    expect([up.code, up.stderr]).toEqual([0, expect.stringContaining('The hook create of shop has run')]);
+    expect((await run('up')).stderr).toBe('Everything is up to date.\n');
+  }
+
+  it('run create again after a remove that has failed, also in the next daemon', async () => {
+    const { run, daemon, lines, path } = await withHooks('echo create >> DONE');
+    expect((await run('up')).code).toBe(0);
+    const failing = { name: 'shop--hook-remove', stack: 'shop', port: null, kind: 'task' };
+    const cmd = `echo remove >> ${join(path, '..', 'done')}; exit 4`;
+    expect((await daemon.request('POST', '/v1/services', { ...failing, cmd })).status).toBe(201);
+    for (const removals of [1, 2]) {
+      expect((await run('rm --stack shop')).code).toBe(1);
+      expect(lines()).toEqual(['create', ...Array(removals).fill('remove')]);
+    }
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    const next = await daemonOf({ stateDir: daemon.stateDir });
+    await expectUncreated({ run, daemon: next });
+    expect((await run('rm --stack shop')).code).toBe(0);
+    expect(lines()).toEqual(['create', 'remove', 'remove', 'create', 'remove shop']);
+  });
+
+  it('run create again after a remove whose end nobody has seen', async () => {
+    const { run, daemon, lines, path, goOn } = await withHooks('echo create >> DONE');
+    expect((await run('up')).code).toBe(0);
+    const slow = { name: 'shop--hook-remove', stack: 'shop', port: null, kind: 'task' };
+    const done = join(path, '..', 'done');
+    const cmd = `echo remove >> ${done}; while ! test -e ${done}.go; do sleep 0.05; done`;
+    expect((await daemon.request('POST', '/v1/services', { ...slow, cmd })).status).toBe(201);
+    const removal = run('rm --stack shop');
+    await eventually(() => lines().includes('remove'));
+    // While `remove` runs, `create` does not.
+    const creation = await daemon.request('POST', '/v1/services/shop--hook-create/start?ifChanged=true');
+    expect(creation).toMatchObject({ status: 503, body: { code: 'daemon_busy' } });
+    process.kill(hostPid(daemon.stateDir), 'SIGKILL');
+    goOn();
+    expect((await removal).code).toBe(1);
+    await expectUncreated({ run, daemon });
     expect((await run('rm --stack shop')).code).toBe(0);
     expect(lines()).toEqual(['create', 'remove', 'create', 'remove shop']);
   });

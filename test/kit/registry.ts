@@ -74,7 +74,7 @@ export async function setting({
     },
   });
   await w.start('ports', portsActor, { store, watched: new Map() });
-  type Part = Pick<ServiceProtocol, 'start' | 'stop' | 'retire' | 'adopt' | 'changed' | 'explain'> &
+  type Part = Pick<ServiceProtocol, 'start' | 'stop' | 'undo' | 'retire' | 'adopt' | 'changed' | 'explain'> &
     Pick<WatchedServiceProtocol, 'watchAgain'>;
   const service = actor<Part, string>('service', (context, name) => {
     const record = (kind: string, message: unknown): void => void received.push({ name, kind, message });
@@ -86,6 +86,10 @@ export async function setting({
       stop: (message) => {
         record('stop', message);
         return { ...NO_STOP, name };
+      },
+      undo: (message) => {
+        record('undo', message);
+        return null;
       },
       retire: (message) => {
         record('retire', message);

@@ -388,6 +388,14 @@ export const MUTANTS: readonly Mutant[] = [
       SERVICE,
     ],
     [
+      'keep-created',
+      'what the hook create made counts as there although the hook remove has been started',
+      'src/actors/stacks/stacks.ts',
+      'await this.undo(nameInStack(name, HOOKS.create));',
+      '',
+      ['test/actors/stacks'],
+    ],
+    [
       'share-slug',
       'gives two stacks the same slug, so that the hook of one removes the database of the other',
       'src/actors/stacks/stacks.ts',

@@ -56,7 +56,7 @@ class SupervisedService implements SupervisedParts {
   readonly session: AgentSession;
   readonly effects: ServiceEffects;
   readonly life: ServiceLifecycle;
-  private readonly tasks: TaskStarts;
+  readonly tasks: TaskStarts;
   readonly files: FileWatch;
   readonly agent: AgentState;
   readonly requests: AgentRequests;
@@ -298,8 +298,7 @@ class SupervisedService implements SupervisedParts {
   }
 
   exited(end: RunEnd): null {
-    if (this.command) this.command.exited(end);
-    else this.machine.exited(end);
+    (this.command ?? this.machine).exited(end);
     return null;
   }
 
@@ -361,6 +360,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       wakeFailed: ({ reason }) => door.wakeFailed(reason),
       stop: (message) => context.replyLater(service.stop(message)),
       restart: (message) => context.replyLater(service.restart(message)),
+      undo: () => context.replyLater(service.tasks.undo()),
       retire: ({ graceMs }) => context.replyLater(service.retire(graceMs)),
       logs: (query) => context.replyLater(service.registeredLog().tail(query)),
       tailStart: (query) => service.registeredLog().tailStart(query),

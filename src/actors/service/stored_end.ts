@@ -36,6 +36,16 @@ export class StoredEnd {
     await this.replace(end);
   }
 
+  /** Records that a completed task counts as not having run. Fails if that cannot be stored. */
+  async undo(): Promise<void> {
+    if (this.value?.status !== 'completed') return;
+    const { completed: _completed, ...rest } = this.value;
+    const end: LastEnd = { ...rest, status: 'stopped', undone: true };
+    await this.effects.saveEnd(end);
+    this.value = end;
+    this.onChanged();
+  }
+
   /** A start has failed, so no other is owed, unless it was for a full disk: that passes. */
   async startFailed({ code }: Failure): Promise<void> {
     if (code !== 'storage_full') await this.forgo('relaunch');

@@ -7,7 +7,7 @@ import { serviceAddress } from '../../protocol/address.ts';
 import { DependencyOrder, reverseDependencies, walkInOrder } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import { HOOKS } from '../../protocol/hooks.ts';
-import type { ServiceStatus } from '../../protocol/service.ts';
+import type { ServiceStatus, StartReply } from '../../protocol/service.ts';
 import {
   isHookOf,
   nameInStack,
@@ -87,6 +87,21 @@ class Stacks {
     });
   }
 
+  create({ stack, request }: MessageOf<StacksProtocol, 'create'>): DeferredReply<StartReply> {
+    return this.context.replyLater(this.startCreate(stack, request));
+  }
+
+  private async startCreate(
+    stack: string,
+    request: MessageOf<StacksProtocol, 'create'>['request'],
+  ): Promise<StartReply> {
+    this.refuseIfRemoving(stack);
+    if (await this.hasRemoved(stack)) await this.undo(nameInStack(stack, HOOKS.remove));
+    // A removal that begins from here on stops the hook first.
+    this.refuseIfRemoving(stack);
+    return this.context.ref(serviceAddress(nameInStack(stack, HOOKS.create))).ask('start', request, DEADLINE);
+  }
+
   /** Safe to repeat: the record is removed last, so the next removal resumes one that was interrupted. */
   remove({ name, force }: MessageOf<StacksProtocol, 'remove'>): DeferredReply<{ services: string[] }> {
     this.refuseIfRemoving(name);
@@ -110,17 +125,31 @@ class Stacks {
 
   /**
    * Forgets the hooks of a stack that is still there although its hook `remove` has completed: the end of the
-   * daemon interrupted its removal. What `create` made is gone, so both run again. Fails daemon_busy while
-   * `remove` still runs.
+   * daemon interrupted its removal. So both run again. Fails daemon_busy while `remove` still runs.
    */
   private async beginAnew(stack: string): Promise<void> {
+    if (!(await this.hasRemoved(stack))) return;
+    for (const hook of [HOOKS.create, HOOKS.remove]) await this.removeService(nameInStack(stack, hook));
+  }
+
+  /** Whether the hook `remove` has completed. Fails daemon_busy while it runs. */
+  private async hasRemoved(stack: string): Promise<boolean> {
     const removal = nameInStack(stack, HOOKS.remove);
     const { spec } = await this.registry().ask('specOf', { name: removal });
-    if (!spec) return;
-    const { status } = await this.context.ref(serviceAddress(removal)).ask('explain', {});
+    if (!spec) return false;
+    const status = await this.statusOf(removal);
     if (UNDER_WAY.includes(status)) throw fail('daemon_busy', `the hook remove of ${stack} runs`);
-    if (status !== 'completed') return;
-    for (const hook of [HOOKS.create, HOOKS.remove]) await this.removeService(nameInStack(stack, hook));
+    return status === 'completed';
+  }
+
+  private async statusOf(hook: string): Promise<ServiceStatus> {
+    return (await this.context.ref(serviceAddress(hook)).ask('explain', {})).status;
+  }
+
+  /** Lets a hook that has completed run again. */
+  private async undo(hook: string): Promise<void> {
+    const { spec } = await this.registry().ask('specOf', { name: hook });
+    if (spec) await this.context.ref(serviceAddress(hook)).ask('undo', {});
   }
 
   private openToRegistrations(stack: string): void {
@@ -138,6 +167,8 @@ class Stacks {
     const hooks = members.filter((member) => !isOwn(member)).map((hook) => hook.name);
     const removal = nameInStack(name, HOOKS.remove);
     if (hooks.includes(removal) && (await this.hasBegun(name, hooks))) {
+      // Stored before, because the end of `remove` may not be seen.
+      await this.undo(nameInStack(name, HOOKS.create));
       const run = this.runHook(removal);
       await tolerateFailure(run, (failure) => {
         if (!force) throw withForceHint(failure, name);
@@ -157,6 +188,8 @@ class Stacks {
     const creation = nameInStack(stack, HOOKS.create);
     const end = () => this.store.table('ends').get(creation);
     if (!hooks.includes(creation) || end()?.status === 'completed') return true;
+    // What it left running is stopped after the hook `remove`, also in a repeated removal.
+    if (end()?.undone && !UNDER_WAY.includes(await this.statusOf(creation))) return true;
     await this.context.ref(serviceAddress(creation)).ask('stop', { graceMs: null }, DEADLINE);
     return end() !== undefined;
   }
@@ -250,6 +283,7 @@ export const stacksActor = actor<StacksProtocol, StacksConfig>('stacks', (contex
   return {
     list: (message) => context.replyLater(stacks.list(message)),
     claim: ({ claim }) => stacks.claim(claim),
+    create: (message) => stacks.create(message),
     remove: (message) => stacks.remove(message),
   };
 });

@@ -74,6 +74,20 @@ describe('a task', () => {
     expect(world.state().status).toBe('crashed');
   });
 
+  it('that is undone is stored as such, and runs again if asked to run if changed', async () => {
+    const world = await task({ end: COMPLETED });
+    expect(await start(world, ifChanged)).toMatchObject({ unchanged: true });
+    await world.ref.ask('undo', {});
+    const { completed: _completed, ...rest } = COMPLETED;
+    expect(world.kept()).toEqual({ ...rest, status: 'stopped', undone: true });
+    expect(world.state().status).toBe('stopped');
+    const started = start(world, ifChanged);
+    await quiet();
+    world.host.exit(0);
+    expect(await started).not.toHaveProperty('unchanged');
+    expect(world.kept()).not.toHaveProperty('undone');
+  });
+
   it('that ends before its spawn is answered has completed', async () => {
     const world = await task();
     world.host.stillborn = 0;

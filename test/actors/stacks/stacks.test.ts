@@ -1,9 +1,11 @@
 // The names of stacks, and the removal of a stack beside registrations: the real registry and store, with
 // services that the test scripts. docs/reference.md "Stacks".
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { stacksActor } from '../../../src/actors/stacks/stacks.ts';
 import type { StoreTable, StoreTables } from '../../../src/adapters/storage/store_tables.ts';
+import type { LastEnd } from '../../../src/protocol/service.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
+import { tempDir } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Setting, setting } from '../../kit/registry.ts';
 import { input } from '../../kit/service_inputs.ts';
@@ -119,4 +121,56 @@ it('gives no stack the name of a group of another one, and no group that of a st
     });
   // By hand, a service may join the group of any stack.
   await here.registry.ask('register', { input: input('mine', { group: stack.name }) });
+});
+
+describe('the hooks of a stack', () => {
+  const END = { run: 'r1', exitCode: 0, signal: null, exitUnknown: false, at: 1 };
+  const COMPLETED = { ...END, status: 'completed' } as const;
+  const UNDONE = { ...END, status: 'stopped', undone: true } as const;
+
+  /** A stack with both hooks, and what its services receive. `statuses`: of the hooks that are not `stopped`. */
+  async function withHooks(creation: LastEnd, statuses: Record<string, string> = {}) {
+    const here = await setting();
+    const stacks = await here.world.start('stacks', stacksActor, { store: here.store });
+    for (const hook of ['hook-create', 'hook-remove'])
+      await here.registry.ask('register', {
+        input: input(`shop--${hook}`, { stack: 'shop', kind: 'task', cwd: tempDir() }),
+      });
+    await here.store.table('ends').put('shop--hook-create', creation);
+    here.services.status = (name) => statuses[name] ?? 'stopped';
+    const received = () =>
+      here.received.flatMap(({ kind, name }) =>
+        ['start', 'stop', 'undo'].includes(kind) ? [`${kind} ${name.replace('shop--hook-', '')}`] : [],
+      );
+    return { here, stacks, received };
+  }
+
+  it.each([
+    ['has completed', COMPLETED, 'completed', []],
+    ['is undone', UNDONE, 'stopped', []],
+    ['runs again', UNDONE, 'running', ['stop create']],
+  ] as const)('undo create before remove starts, when create %s', async (_, end, status, stops) => {
+    const { stacks, received } = await withHooks(end, { 'shop--hook-create': status });
+    await stacks.ask('remove', { name: 'shop', force: false });
+    expect(received()).toEqual([...stops, 'undo create', 'start remove']);
+  });
+
+  it('start create only while remove does not run, and then let both run again', async () => {
+    const statuses = { 'shop--hook-remove': 'running' };
+    const { here, stacks, received } = await withHooks(UNDONE, statuses);
+    const request = { timeoutMs: null, wait: true, ifChanged: true, join: true };
+    const create = () => stacks.ask('create', { stack: 'shop', request });
+    await expect(create()).rejects.toMatchObject({ code: 'daemon_busy' });
+    statuses['shop--hook-remove'] = 'completed';
+    await create();
+    expect(received()).toEqual(['undo remove', 'start create']);
+
+    statuses['shop--hook-remove'] = 'stopped';
+    const removed = deferred<null>();
+    here.services.retire = () => removed.promise;
+    const removal = stacks.ask('remove', { name: 'shop', force: false });
+    await expect(create()).rejects.toMatchObject({ code: 'daemon_busy' });
+    removed.resolve(null);
+    await removal;
+  });
 });

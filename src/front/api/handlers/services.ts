@@ -3,6 +3,7 @@ import type { services } from '../../../api/services.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { HOOKS } from '../../../protocol/hooks.ts';
 import type { StartReply } from '../../../protocol/service.ts';
+import { isHookOf } from '../../../protocol/stacks.ts';
 import { USAGE_RANGES } from '../../../protocol/stats.ts';
 import { localTime } from '../../../protocol/timestamps.ts';
 import type { AppContext } from '../app_context.ts';
@@ -60,7 +61,10 @@ export const serviceHandlers: HandlersOf<typeof services> = {
       ...(ifChanged && { ifChanged }),
       ...((ifChanged || query.join) && { join: true }),
     };
-    return serviceRef(app, name).ask('start', message, deadline(startMs(spec, query.timeout)));
+    const limit = deadline(startMs(spec, query.timeout));
+    return spec.stack !== null && isHookOf(spec.stack, name)
+      ? app.ref('stacks').ask('create', { stack: spec.stack, request: message }, limit)
+      : serviceRef(app, name).ask('start', message, limit);
   },
 
   stop: ({ app, key: name, query }) => {
