@@ -6,13 +6,15 @@ import { join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { berth, cleanEnv, daemonOf, folder } from '../cli/berth_process.ts';
 import { eventually } from '../kit/daemon.ts';
+import { ownPorts } from '../kit/free_ports.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const EXAMPLES = join(ROOT, 'docs/examples');
 
 /** A copy of the example, and the environment of its user, whose daemon runs. */
 async function open(name: string) {
-  const daemon = await daemonOf();
+  // Another test's agent on the same port would count as the server of this one.
+  const daemon = await daemonOf({ config: `[agents]\nports = [${ownPorts(2).join(', ')}]\n` });
   const cwd = join(folder(), name);
   cpSync(join(EXAMPLES, name), cwd, { recursive: true });
   const env = cleanEnv(folder(), {
