@@ -584,6 +584,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/undone_sleep.test.ts'],
     ],
     [
+      'woken-when-new',
+      'a window puts to sleep what was created and woken in it',
+      'src/actors/cloud/workload_policies.ts',
+      'seen.replicas > 0 && !isLeftAwake',
+      'seen.replicas > 0',
+      ['test/actors/cloud/policies.test.ts'],
+    ],
+    [
       'window-of-another',
       'the end of a window wakes what a window of another Berth has put to sleep',
       'src/actors/cloud/workload_policies.ts',

@@ -45,6 +45,20 @@ export function inOrder(policies: readonly StoredPolicy[]): SelectingPolicy[] {
   });
 }
 
+/** The policies that differ between the two lists. */
+export function differences(
+  before: readonly SelectingPolicy[],
+  after: readonly SelectingPolicy[],
+): SelectingPolicy[] {
+  const textsOf = (all: readonly SelectingPolicy[]): Set<string> =>
+    new Set(all.map(({ policy }) => JSON.stringify(policy)));
+  const [old, present] = [textsOf(before), textsOf(after)];
+  return [
+    ...before.filter(({ policy }) => !present.has(JSON.stringify(policy))),
+    ...after.filter(({ policy }) => !old.has(JSON.stringify(policy))),
+  ];
+}
+
 /** A schedule, with the name of its source. */
 export interface GivenSchedule {
   schedule: SleepSchedule | string;
@@ -155,12 +169,38 @@ export function dueSwitch(
   return isDue ? wanted.to : null;
 }
 
+/** Whether a workload was created in the window that began at `began`, which has not switched it yet. */
+const isNewSince = ({ switched, seen }: StoredWorkload, began: number): boolean =>
+  switched === null && seen.createdAt !== null && seen.createdAt >= began;
+
+/** Whether such a workload was put to sleep and woken, other than by a schedule: it stays awake. */
+export const isWokenSince = (row: StoredWorkload, began: number): boolean => {
+  const { uid, replicas, wakeReceipt } = row.seen;
+  const isWoken = replicas > 0 && wakeReceipt?.uid === uid && wakeReceipt.by !== 'schedule';
+  return isWoken && isNewSince(row, began);
+};
+
 /**
- * Until when a workload created at `createdAt` (null: unknown), in the window that began at `began`, is left
- * awake; null: it is not at `now`. All in epoch milliseconds. docs/reference.md "Policies".
+ * Until when such a workload is left awake to come up; null: it is not at `now`. All in epoch milliseconds.
+ * docs/reference.md "Policies".
  */
-export function graceEnd(createdAt: number | null, began: number, now: number): number | null {
-  if (createdAt === null || createdAt < began) return null;
+export function graceEnd(row: StoredWorkload, began: number, now: number): number | null {
+  const { createdAt } = row.seen;
+  if (createdAt === null || !isNewSince(row, began) || isWokenSince(row, began)) return null;
   // The cluster's clock may be wrong.
   return Math.abs(now - createdAt) < POLICY.graceMs ? createdAt + POLICY.graceMs : null;
+}
+
+/** Until when `row` is kept awake, by `awakeUntil` or because it is new; `now`: by neither. */
+export function keptAwakeUntil(
+  row: StoredWorkload,
+  timeline: SleepTimeline,
+  awakeUntil: number | null,
+  now: number,
+): number {
+  const from = Math.max(now, awakeUntil ?? now);
+  const { to, since, until } = timeline.phaseAt(from);
+  const ends = to === 'asleep' ? graceEnd(row, since, from) : null;
+  // The next window puts it to sleep at once.
+  return ends === null ? from : Math.min(ends, until ?? ends);
 }

@@ -20,10 +20,13 @@ import { isLeftAlone, leftReason } from './managers.ts';
 import {
   type Decision,
   decide,
+  differences,
   dueSwitch,
   graceEnd,
   inOrder,
   isUndecided,
+  isWokenSince,
+  keptAwakeUntil,
   type SelectingPolicy,
   type WantedPhase,
   wantedPhase,
@@ -37,7 +40,10 @@ export interface WorkloadPoliciesOwner {
   /** The name of this Berth. */
   readonly self: string;
   readonly clock: Clock;
-  readonly table: Pick<WorkloadTable, 'rows' | 'rowsOf' | 'get' | 'update' | 'showAgain' | 'forgetSwitches'>;
+  readonly table: Pick<
+    WorkloadTable,
+    'rows' | 'rowsOf' | 'get' | 'update' | 'shown' | 'showAgain' | 'forgetSwitches'
+  >;
   /** A schedule was added, changed or removed. */
   onScheduleChange(): void;
 }
@@ -55,20 +61,6 @@ const SLICE_MS = 5;
  * Up to this many changed policies are matched to find the affected workloads; above it, all are shown again.
  */
 const MAX_ASKED = 4;
-
-/** The policies that differ between the two lists. */
-function differences(
-  before: readonly SelectingPolicy[],
-  after: readonly SelectingPolicy[],
-): SelectingPolicy[] {
-  const textsOf = (all: readonly SelectingPolicy[]): Set<string> =>
-    new Set(all.map(({ policy }) => JSON.stringify(policy)));
-  const [old, present] = [textsOf(before), textsOf(after)];
-  return [
-    ...before.filter(({ policy }) => !present.has(JSON.stringify(policy))),
-    ...after.filter(({ policy }) => !old.has(JSON.stringify(policy))),
-  ];
-}
 
 /** The receipt of a workload that a schedule has put to sleep; null: it is awake, or something else did. */
 const scheduleReceiptOf = ({ replicas, receipt }: ObservedWorkload): SleepReceipt | null =>
@@ -196,6 +188,7 @@ export class WorkloadPolicies {
    */
   async due(): Promise<{ due: DueSwitch[]; nextAt: number | null }> {
     const due: DueSwitch[] = [];
+    const outdated: string[] = [];
     let nextAt: number | null = null;
     const ready = [...this.heard.keys()].filter((clusterId) => this.isReady(clusterId));
     const isOver = (row: StoredWorkload): boolean =>
@@ -210,9 +203,11 @@ export class WorkloadPolicies {
       if (!row) return;
       const one = this.dueOf(row);
       if (one) due.push(one);
-      const until = this.nextChange(row);
-      if (until !== null) nextAt = Math.min(nextAt ?? until, until);
+      else if (this.isShownPast(row)) outdated.push(row.id);
+      const until = this.switchesOf(row, 1)[0]?.at;
+      if (until !== undefined) nextAt = Math.min(nextAt ?? until, until);
     });
+    this.owner.table.showAgain(outdated);
     return { due, nextAt };
   }
 
@@ -316,11 +311,13 @@ export class WorkloadPolicies {
     const { id, clusterId, seen, switched } = row;
     const decision = this.decisionOf(row);
     const wanted = this.wantedOf(decision);
-    const to = dueSwitch(switched, wanted, this.owner.clock.now());
-    if (to === null || this.graceOf(row, wanted) !== null) return null;
+    const now = this.owner.clock.now();
+    const to = dueSwitch(switched, wanted, now);
+    if (to === null || (wanted && graceEnd(row, wanted.at, now) !== null)) return null;
     const receipt = scheduleReceiptOf(seen);
     const isWoken = receipt !== null && receipt.from !== switched?.sleptBy;
-    const isNeeded = to === 'asleep' ? seen.replicas > 0 : isWoken;
+    const isLeftAwake = wanted !== null && isWokenSince(row, wanted.at);
+    const isNeeded = to === 'asleep' ? seen.replicas > 0 && !isLeftAwake : isWoken;
     if (!isNeeded || isLeftAlone(row)) {
       this.keep(row, wanted);
       return null;
@@ -330,11 +327,10 @@ export class WorkloadPolicies {
     return { id, clusterId, subject: subjectOf(row), to, key, who };
   }
 
-  /** Until when `row`, which is new in this window, is left awake; null: it is not, or no longer. */
-  private graceOf({ switched, seen }: StoredWorkload, wanted: WantedPhase | null): number | null {
-    return switched === null && wanted?.to === 'asleep'
-      ? graceEnd(seen.createdAt, wanted.at, this.owner.clock.now())
-      : null;
+  /** Whether the next switch that clients see is over, without a switch. */
+  private isShownPast({ id }: StoredWorkload): boolean {
+    const shown = this.owner.table.shown(id)?.policy?.nextSwitch;
+    return !!shown && shown.at <= this.owner.clock.now();
   }
 
   private keep(before: StoredWorkload, wanted: WantedPhase | null): void {
@@ -353,19 +349,14 @@ export class WorkloadPolicies {
   private switchesOf(row: StoredWorkload, count: number): PreviewRow['switches'] {
     const { schedule, awakeUntil } = this.decisionOf(row);
     const found = schedule && this.timelines.of(schedule);
-    return found ? nextSwitches(found.timeline, this.owner.clock.now(), awakeUntil, count) : [];
+    if (!found) return [];
+    const now = this.owner.clock.now();
+    return nextSwitches(found.timeline, now, keptAwakeUntil(row, found.timeline, awakeUntil, now), count);
   }
 
   /** The next switches that will be made. */
   private shownSwitches(row: StoredWorkload, count: number): PreviewRow['switches'] {
     return isLeftAlone(row) ? [] : this.switchesOf(row, count);
-  }
-
-  /** When the next switch of a workload is due; null: never. */
-  private nextChange(row: StoredWorkload): number | null {
-    const ends = this.graceOf(row, this.wantedOf(this.decisionOf(row)));
-    const at = this.switchesOf(row, 1)[0]?.at ?? null;
-    return at === null || ends === null ? (at ?? ends) : Math.min(at, ends);
   }
 }
 

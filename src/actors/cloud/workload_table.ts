@@ -122,6 +122,11 @@ export class WorkloadTable implements CommitSource {
     return row?.gone ? undefined : row;
   }
 
+  /** What clients see of a workload; null: nothing yet. */
+  shown(id: string): WorkloadRow | null {
+    return this.entries.get(id)?.shown ?? null;
+  }
+
   /**
    * Records `seen`, unless it is older than the known record, or exceeds the limit for its kind in the
    * cluster.

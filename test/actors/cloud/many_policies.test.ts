@@ -66,6 +66,7 @@ function governed(clock: TestClock) {
     rowsOf: (clusterId: string) => rows.filter((row) => row.clusterId === clusterId),
     get: (id: string) => known.get(id),
     update: () => undefined,
+    shown: () => null,
     forgetSwitches: () => undefined,
     showAgain: (ids: readonly string[]) => shownAgain.push(...ids),
   };

@@ -17,6 +17,13 @@ const annotate = (double: Double, name: string, annotations: Record<string, stri
     object.metadata.annotations = { ...object.metadata.annotations, ...annotations };
   });
 
+/** Creates the Deployment web/hello, at `time` by the clock of the cluster. */
+const createdAt = (double: Double, time: string): void => {
+  const object = workload('web', 'hello', 1);
+  object.metadata.creationTimestamp = time;
+  double.put('Deployment', object);
+};
+
 /** 2030-01-07 is a Monday. */
 async function ready(start: string, ...names: string[]) {
   const double = await doubleWith(...names);
@@ -241,9 +248,7 @@ describe('a window', () => {
   ])('lets %s come up for a quarter of an hour, unless it is older', async (_, created, start, isDue) => {
     const { double, clock, here, put } = await ready(start);
     await put('nights', NIGHTS);
-    const object = workload('web', 'hello', 1);
-    object.metadata.creationTimestamp = created;
-    double.put('Deployment', object);
+    createdAt(double, created);
     await here.until('web/hello', () => true);
     if (isDue) {
       // The sweeper may have made the switch already.
@@ -258,6 +263,66 @@ describe('a window', () => {
     await expectNothingDue(here);
     clock.set('2030-01-07T22:15:01Z');
     await advanceUntil(clock, 30_000, isAt(here, 'web/hello', 0));
+  });
+
+  it.each(['request', 'connection'] as const)(
+    'leaves a workload awake that was created in it and woken by a %s, until the next one',
+    async (by) => {
+      const { clock, here, put, double } = await ready('2030-01-07T22:00:05Z');
+      await put('nights', NIGHTS);
+      createdAt(double, '2030-01-07T22:00:00Z');
+      const { id } = await here.until('web/hello', () => true);
+      await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
+      await here.until('web/hello', ({ replicas }) => replicas === 0);
+      await here.workloads.ask('wake', { id, by, waitMs: null });
+      const { policy } = await here.until('web/hello', ({ replicas }) => replicas === 1);
+      expect(policy.next_switch).toEqual({ at: '2030-01-08T07:00:00.000Z', to: 'awake' });
+      clock.set('2030-01-07T22:15:01Z');
+      await expectNothingDue(here);
+      // Now it is as any other that was woken in the window.
+      double.put('Deployment', workload('web', 'hello', 2), true);
+      await here.until('web/hello', ({ replicas }) => replicas === 2);
+      await expectNothingDue(here);
+      clock.set('2030-01-08T20:00:01Z');
+      await advanceUntil(clock, 30_000, isAt(here, 'web/hello', 0));
+      expect(await ended(here, clock, 1)).toEqual(['policy:nights sleepWorkload hello ok']);
+    },
+  );
+
+  it.each([
+    ['of an earlier workload of the name', { by: 'request', uid: 'another' }],
+    ['by a schedule', { by: 'schedule' }],
+  ])('puts to sleep what was created in it in spite of a wake %s', async (_, wake) => {
+    const { clock, here, put, double } = await ready('2030-01-07T22:00:05Z');
+    await put('nights', NIGHTS);
+    createdAt(double, '2030-01-07T22:00:00Z');
+    double.change('Deployment', 'web', 'hello', ({ metadata }: Json) => {
+      const { uid, generation } = metadata;
+      const receipt = { at: clock.now(), from: 'here', uid, generation, ...wake };
+      metadata.annotations = { ...metadata.annotations, 'berth/wake': JSON.stringify(receipt) };
+    });
+    await here.until('web/hello', (row) => row.wake_reason !== null);
+    expect(here.find('web/hello').policy.next_switch.at).toBe('2030-01-07T22:15:00.000Z');
+    clock.set('2030-01-07T22:15:01Z');
+    await advanceUntil(clock, 30_000, isAt(here, 'web/hello', 0));
+  });
+
+  it('shows what comes next although its switch was never made', async () => {
+    const { clock, here, put, double } = await ready('2030-01-07T19:59Z', 'hello');
+    await put('nights', NIGHTS);
+    const next = (): string => here.find('web/hello').policy.next_switch.at;
+    expect(next()).toBe('2030-01-07T20:00:00.000Z');
+    double.fault(({ path, method }) => path.endsWith('/hello') && method === 'GET', {
+      kind: 'status',
+      status: 500,
+    });
+    clock.set('2030-01-07T20:00:01Z');
+    await clock.advance(30_000);
+    expect(await ended(here, clock, 1)).toEqual(['policy:nights sleepWorkload hello cluster_unreachable']);
+    await clock.advance(1_000);
+    clock.set('2030-01-08T07:00:01Z');
+    await advanceUntil(clock, 30_000, () => next() === '2030-01-08T20:00:00.000Z' || undefined);
+    expect(here.find('web/hello').replicas).toBe(3);
   });
 
   it('does not wake what another Berth has put to sleep', async () => {
@@ -400,6 +465,36 @@ it('a preview lists the next ten switches of each workload', async () => {
     '2030-04-01T05:00:00.000Z awake',
   ]);
 });
+
+it.each([
+  ['a quarter of an hour later', ['20:00-07:00'], {}, ['7T22:15 asleep', '8T07:00 awake', '8T20:00 asleep']],
+  [
+    'the start of the next one, if that comes first',
+    ['20:00-22:10', '22:12-23:00'],
+    {},
+    ['7T22:12 asleep', '7T23:00 awake', '8T20:00 asleep'],
+  ],
+  [
+    'that long after its creation, if it is held for a part of it',
+    ['20:00-07:00'],
+    { awake_until: '2030-01-07T22:05:00Z' },
+    ['7T22:15 asleep', '8T07:00 awake', '8T20:00 asleep'],
+  ],
+])(
+  'the next switch of a workload that is created within a window is %s',
+  async (_, windows, more, switches) => {
+    const { here, put, double } = await ready('2030-01-07T22:00:05Z');
+    await put('nights', { ...NIGHTS, windows, ...more });
+    createdAt(double, '2030-01-07T22:00:00Z');
+    const { policy } = await here.until('web/hello', () => true);
+    const { rows } = await here.policies.ask('preview', { name: 'nights' });
+    const textOf = (at: string, to: string): string => `${at.slice(9, 16)} ${to}`;
+    const previewed = rows[0]?.switches.map(({ at, to }) => textOf(new Date(at).toISOString(), to));
+    expect(previewed?.slice(0, 3)).toEqual(switches);
+    expect(previewed).toHaveLength(10);
+    expect(textOf(policy.next_switch.at, policy.next_switch.to)).toBe(switches[0]);
+  },
+);
 
 it('a switch that the cluster refuses is reported once, and others are made when the cluster responds again', async () => {
   const { clock, here, put, double } = await ready('2030-01-07T19:59Z', 'hello');
