@@ -95,6 +95,8 @@ export interface Clock {
   now(): number;
   /** Monotonic milliseconds; never jumps. */
   monotonic(): number;
+  /** Milliseconds in which this process ran, not those in which it was stopped or its machine paused. */
+  running(): number;
   /** Runs `callback` once after `ms`; returns a function that cancels it. */
   after(ms: number, callback: () => void): () => void;
   /** Runs `callback` every `ms`. After the machine has been suspended it fires once, not in a burst. */

@@ -272,6 +272,7 @@ export class Incarnation implements Sender {
       clock: {
         now: () => node.clock.now(),
         monotonic: () => node.clock.monotonic(),
+        running: () => node.clock.running(),
         after: (ms, callback) => this.after(ms, callback),
         every: (ms, callback) => scope.defer(node.clock.every(ms, () => this.guard(callback))),
       },

@@ -78,6 +78,7 @@ interface Timer {
 /** Time that stands still until it is advanced. Starts at `startMs` of the epoch. */
 export function virtualClock(startMs = Date.UTC(2030, 0, 1)): VirtualClock {
   let elapsed = 0;
+  let stoodMs = 0;
   const timers = new Set<Timer>();
   const add = (ms: number, every: number | null, callback: () => void) => {
     const timer = { at: elapsed + Math.max(ms, 0), every, callback };
@@ -97,10 +98,12 @@ export function virtualClock(startMs = Date.UTC(2030, 0, 1)): VirtualClock {
     // Whole milliseconds, as of a system clock, though a timer may be due between two.
     now: () => Math.floor(startMs + elapsed),
     monotonic: () => elapsed,
+    running: () => elapsed - stoodMs,
     after: (ms, callback) => add(ms, null, callback),
     every: (ms, callback) => add(ms, ms, callback),
     standStill(ms) {
       elapsed += ms;
+      stoodMs += ms;
     },
     async advance(ms) {
       const until = elapsed + ms;
@@ -136,6 +139,7 @@ function counted(clock: Clock): Clock & { readonly timers: number } {
   return {
     now: () => clock.now(),
     monotonic: () => clock.monotonic(),
+    running: () => clock.running(),
     after(ms, callback) {
       const done = keep(
         clock.after(ms, () => {

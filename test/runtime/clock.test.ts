@@ -1,6 +1,8 @@
 // The real clock.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { atTime, systemClock } from '../../src/runtime/clock.ts';
+import { afterReading, afterRunning, atTime, systemClock } from '../../src/runtime/clock.ts';
+import { settle, virtualClock } from '../kit/actors.ts';
+import { eventually } from '../kit/eventually.ts';
 import { settableClock } from '../kit/policies.ts';
 
 beforeEach(() => {
@@ -87,6 +89,34 @@ it('a timer does not keep the process alive', () => {
   expect(timers()).toBe(before + 1);
   clearTimeout(held);
   for (const stop of cancel) stop();
+});
+
+it('running time does not count while nothing of this thread runs', async () => {
+  vi.useRealTimers();
+  const before = systemClock.running();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_100);
+  expect(systemClock.running() - before).toBeLessThan(300);
+  // Nobody has to ask for it.
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  await eventually(() => systemClock.running() - before > 1_000);
+});
+
+it('a timer of running time waits for time in which the process runs, and for a turn of the loop', async () => {
+  vi.useRealTimers();
+  const clock = virtualClock();
+  const fired = vi.fn();
+  const cancels = [afterRunning(clock, 1_000, fired), afterRunning(clock, 1_000, fired)];
+  clock.standStill(10_000);
+  await clock.advance(999);
+  expect(fired).not.toHaveBeenCalled();
+  cancels[0]?.();
+  await clock.advance(1);
+  expect(fired).toHaveBeenCalledTimes(1);
+  afterReading(fired);
+  afterReading(fired)();
+  expect(fired).toHaveBeenCalledTimes(1);
+  await settle();
+  expect(fired).toHaveBeenCalledTimes(2);
 });
 
 it('monotonic time continues when the wall clock jumps back', () => {

@@ -10,6 +10,7 @@ export function steadyClock(clock: Clock): Clock {
   return {
     now: () => offset + clock.monotonic(),
     monotonic: () => clock.monotonic(),
+    running: () => clock.running(),
     after: (ms, callback) => clock.after(ms, callback),
     every: (ms, callback) => clock.every(ms, callback),
   };

@@ -145,15 +145,16 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     closed: Session.OVER,
   };
 
-  /** Monotonic milliseconds, like all times here. */
+  /** Monotonic milliseconds, like the other times here. */
   readonly acceptedAt: number;
   private readonly client: SessionClient;
   private readonly owner: SessionOwner;
   private state: SessionState;
   private clientState: ClientState = { side: 'open' };
   private lastClientDataAt: number;
-  /** null: nothing has arrived yet. */
-  private lastPodDataAt: number | null = null;
+  /** When bytes last went in either direction, in running time. */
+  private movedAt: number;
+  private isAnswered = false;
   private cancelLinger = ignore;
 
   constructor(client: SessionClient, owner: SessionOwner) {
@@ -161,6 +162,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     this.owner = owner;
     this.acceptedAt = owner.clock.monotonic();
     this.lastClientDataAt = this.acceptedAt;
+    this.movedAt = owner.clock.running();
     const replay = new Replay(owner.held, TETHER.maxPendingBytes);
     this.state = { phase: 'waiting', replay, since: this.acceptedAt };
     client.listen(this);
@@ -197,7 +199,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
       if (now - since >= TETHER.clientGoneGraceMs) this.abandon();
     } else if (clientState.side === 'halfClosed') {
       this.onClientEnd();
-      if (this.state.phase === 'open') this.checkSilence(now, this.state);
+      if (this.state.phase === 'open') this.checkSilence(this.state);
     } else if (this.client.isPaused) this.checkUnread(now);
   }
 
@@ -223,6 +225,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
 
   onClientData(bytes: Buffer): void {
     this.lastClientDataAt = this.owner.clock.monotonic();
+    this.movedAt = this.owner.clock.running();
     this.row.clientData(this, this.state, bytes);
   }
 
@@ -273,10 +276,15 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     if (this.owner.halfClosedTimeoutMs === null) stream.end();
   }
 
+  private noteAnswer(): void {
+    if (!this.isAnswered) this.owner.onAnswered(this);
+    this.isAnswered = true;
+  }
+
   private writeToClient(stream: ForwardStream, bytes: Buffer): void {
     const { client } = this;
-    if (this.lastPodDataAt === null) this.owner.onAnswered(this);
-    this.lastPodDataAt = this.owner.clock.monotonic();
+    this.noteAnswer();
+    this.movedAt = this.owner.clock.running();
     this.owner.onBytes(0, bytes.length);
     client.write(bytes);
     if (client.bufferedBytes > TETHER.maxBufferedBytes) stream.pause();
@@ -300,7 +308,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
 
   /** The pod has closed. The client gets the remaining bytes and some time to close as well. */
   private close(): void {
-    if (this.lastPodDataAt === null) this.owner.onAnswered(this);
+    this.noteAnswer();
     this.become({ phase: 'closing' });
     // Whatever the client still sends is discarded.
     this.client.resume();
@@ -314,13 +322,12 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
    * The client has half-closed. Nodes close the pod's side about a second after they learn of that, whatever
    * the pod still has to send. So they are told only once the pod has long been silent.
    */
-  private checkSilence(now: number, state: SessionState & { phase: 'open' }): void {
-    const { halfClosedTimeoutMs } = this.owner;
+  private checkSilence(state: SessionState & { phase: 'open' }): void {
+    const { clock, halfClosedTimeoutMs } = this.owner;
     if (halfClosedTimeoutMs === null) return;
     // A pod whose client does not read is not silent.
-    if (this.client.bufferedBytes > 0) this.lastPodDataAt = now;
-    const lastDataAt = Math.max(this.lastPodDataAt ?? 0, this.lastClientDataAt);
-    if (now - lastDataAt <= halfClosedTimeoutMs) return;
+    if (this.client.bufferedBytes > 0) this.movedAt = clock.running();
+    if (clock.running() - this.movedAt <= halfClosedTimeoutMs) return;
     state.isEndSent = true;
     state.stream.end();
   }

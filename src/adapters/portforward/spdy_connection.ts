@@ -7,10 +7,12 @@
 // the stream's worker answers a ping, which it does only when nothing is stuck before it.
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../runtime/actor.ts';
+import { afterRunning } from '../../runtime/clock.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import { DataFrames } from './data_frames.ts';
 import { DrainCheck, NODE_WORKERS } from './drain_check.ts';
 import { LingerCheck } from './linger_check.ts';
+import { Silence } from './silence.ts';
 import { dataFrameHeader, FrameReader, pingFrame, synStreamFrame } from './spdy_frames.ts';
 import { SpdyStream, type StreamConnection } from './spdy_stream.ts';
 import { StreamIds } from './stream_ids.ts';
@@ -118,8 +120,7 @@ export class SpdyConnection implements StreamConnection {
   private readonly streams = new Map<number, SpdyStream>();
   private state: ConnectionState;
   private lastReceivedAt: number;
-  /** When the latest pings left, or were written if they have not left. */
-  private askedAt = 0;
+  private readonly silence: Silence;
   /** Bytes dropped since the connection was last drained. */
   private discardedBytes = 0;
 
@@ -130,6 +131,7 @@ export class SpdyConnection implements StreamConnection {
     this.events = events;
     this.frames = new DataFrames(socket, this.drainCheck, () => this.onRoom());
     this.lastReceivedAt = clock.monotonic();
+    this.silence = new Silence(clock);
     this.state = { phase: 'idle', since: this.lastReceivedAt };
     this.reader = new FrameReader({
       onData: (id, bytes) => {
@@ -236,7 +238,7 @@ export class SpdyConnection implements StreamConnection {
   resume(stream: SpdyStream): void {
     if (stream !== this.activeStream) return;
     // Answers that came meanwhile have yet to be read.
-    this.askedAt = this.clock.monotonic();
+    this.silence.onAsked();
     this.socket.resume();
   }
 
@@ -256,7 +258,7 @@ export class SpdyConnection implements StreamConnection {
     // If the connection is drained, the pod has everything, so it is the node that does not close.
     if (stream === this.activeStream || this.drainCheck.isDrained) return false;
     const { writableLength } = this.socket;
-    return this.lingerCheck.check(this.clock.monotonic(), writableLength, this.lastReceivedAt, () =>
+    return this.lingerCheck.check(this.clock.running(), writableLength, this.silence.heardAt, () =>
       this.events.mayLinger(),
     );
   }
@@ -287,6 +289,7 @@ export class SpdyConnection implements StreamConnection {
   private onBytes(chunk: Buffer): void {
     if (this.state.phase === 'closed') return;
     this.lastReceivedAt = this.clock.monotonic();
+    this.silence.onHeard();
     const violation = this.reader.push(chunk);
     if (violation) this.close({ code: 'hostile', text: `the server broke the protocol: ${violation}` });
   }
@@ -301,17 +304,10 @@ export class SpdyConnection implements StreamConnection {
     else this.close(error);
   }
 
-  private get silentMs(): number {
-    return this.clock.monotonic() - this.lastReceivedAt;
-  }
-
   /** Sends pings, whose answers are due some time after they have left. */
   private ask(pings: Buffer): void {
-    const note = (): void => {
-      this.askedAt = this.clock.monotonic();
-    };
-    note();
-    this.socket.write(pings, note);
+    this.silence.onAsked();
+    this.socket.write(pings, () => this.silence.onAsked());
   }
 
   /** The active stream may write more, if there is room now. */
@@ -321,25 +317,32 @@ export class SpdyConnection implements StreamConnection {
     this.activeStream?.onDrained();
   }
 
+  /** Whether an answer must come that nothing can block. */
+  private get isAwaited(): boolean {
+    const { drainCheck, streams } = this;
+    return drainCheck.mustAnswer || (drainCheck.pendingRounds > 0 && streams.size === 0);
+  }
+
   /**
    * Pings if the node has been silent for a while. Closes the connection if there is no answer and nothing
    * could have blocked one.
    */
   private probe(): void {
-    const { drainCheck, lastReceivedAt, socket } = this;
+    const { drainCheck, silence, socket } = this;
     if (socket.isPaused()) return;
-    const isAwaited = drainCheck.mustAnswer || (drainCheck.pendingRounds > 0 && this.streams.size === 0);
-    if (isAwaited) {
-      const limitMs = socket.writableLength > 0 ? TETHER.unsentDeadPeerMs : TETHER.deadPeerMs;
-      const waitedMs = this.clock.monotonic() - Math.max(lastReceivedAt, this.askedAt);
-      if (waitedMs >= limitMs - TETHER.pingIntervalMs) this.close(DEAD_PEER);
+    if (this.isAwaited) {
+      const isDead = (): boolean => {
+        const limitMs = socket.writableLength > 0 ? TETHER.unsentDeadPeerMs : TETHER.deadPeerMs;
+        return this.isAwaited && silence.unansweredMs >= limitMs - TETHER.pingIntervalMs;
+      };
+      silence.judge(isDead, () => this.close(DEAD_PEER));
       return;
     }
     // A ping to a worker that the pod blocks stays in the node's queue, so these pings become ever rarer.
     // Without a user they are not needed.
     const intervalMs = TETHER.pingIntervalMs * 2 ** drainCheck.pendingRounds;
     const isUseful = drainCheck.pendingRounds === 0 || this.activeStream !== null;
-    if (isUseful && this.silentMs >= intervalMs) drainCheck.sendPings(NODE_WORKERS);
+    if (isUseful && silence.ms >= intervalMs) drainCheck.sendPings(NODE_WORKERS);
   }
 
   private releaseStream(): void {
@@ -350,7 +353,7 @@ export class SpdyConnection implements StreamConnection {
       return;
     }
     // A slow pod still gets what it was sent, but nothing else waits for that.
-    const cancelTimeout = this.clock.after(TETHER.drainCheckTimeoutMs, () =>
+    const cancelTimeout = afterRunning(this.clock, TETHER.drainCheckTimeoutMs, () =>
       this.retire(lost('the connection was stuck')),
     );
     this.state = { phase: 'draining', since, cancelTimeout };
@@ -359,7 +362,7 @@ export class SpdyConnection implements StreamConnection {
   /** Makes the node prove that it has taken everything. Returns true if it already has. */
   private beginDrain(): boolean {
     this.frames.flush();
-    this.lingerCheck.begin(this.clock.monotonic(), this.socket.writableLength);
+    this.lingerCheck.begin(this.clock.running(), this.socket.writableLength);
     this.socket.resume();
     if (this.drainCheck.isDrained && this.drainCheck.pendingRounds === 0) return true;
     this.drainCheck.sendPings(1);

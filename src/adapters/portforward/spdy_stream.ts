@@ -1,5 +1,6 @@
 // One stream of a SPDY connection: a SPDY stream for data, and another on which the node reports errors.
 import type { Clock } from '../../runtime/actor.ts';
+import { afterRunning } from '../../runtime/clock.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import { type ForwardError, type ForwardStream, type ForwardStreamEvents, podError } from './transport.ts';
 
@@ -290,7 +291,7 @@ export class SpdyStream implements ForwardStream {
     this.cancelTimeout =
       timeoutMs === null
         ? ignore
-        : this.connection.clock.after(timeoutMs, () => this.row.timeout(this, this.state));
+        : afterRunning(this.connection.clock, timeoutMs, () => this.row.timeout(this, this.state));
   }
 
   private open(phase: 'assumed' | 'open', user: ForwardStreamEvents): void {

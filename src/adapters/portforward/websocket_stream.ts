@@ -1,9 +1,11 @@
 // Port forwarding where SPDY is not available, not even in a WebSocket: one WebSocket per connection,
 // `v4.channel.k8s.io`. It has two channels, for data and for errors; the first message of each begins with
 // the port, little endian. There is no half-close.
+import { afterRunning } from '../../runtime/clock.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import { deadlineSignal } from '../deadline_signal.ts';
 import { type WebSocket, webSocketOver } from '../websocket.ts';
+import { Silence } from './silence.ts';
 import { upgradeError } from './spdy_dialer.ts';
 import {
   DEAD_PEER,
@@ -107,8 +109,7 @@ class WebSocketStream implements ForwardStream {
   private errorText = '';
   /** `write` has returned false, and `onDrained` must follow. */
   private isFull = false;
-  /** When the server was last heard, in monotonic milliseconds. */
-  private heardAt = 0;
+  private readonly silence: Silence;
   private ping: 'none' | 'due' | 'answered' = 'none';
   /** Something has been written since the last ping. */
   private hasWritten = false;
@@ -118,6 +119,7 @@ class WebSocketStream implements ForwardStream {
   constructor(cluster: ClusterTransports, port: number, user: ForwardStreamEvents) {
     this.cluster = cluster;
     this.port = port;
+    this.silence = new Silence(cluster.clock);
     this.state = { phase: 'dialing', user, abort: new AbortController() };
   }
 
@@ -174,7 +176,7 @@ class WebSocketStream implements ForwardStream {
     if (this.state.phase !== 'upgrading') return;
     const { user } = this.state;
     this.become({ phase: 'open', user, socket });
-    this.heardAt = this.cluster.clock.monotonic();
+    this.silence.onHeard();
     socket.on('pong', () => this.onPong());
     this.cancelKeepAlive = this.cluster.clock.every(TETHER.pingIntervalMs, () => this.checkUp(socket));
     user.onOpened(this);
@@ -185,17 +187,20 @@ class WebSocketStream implements ForwardStream {
    * stream without an answer if nothing could have blocked one.
    */
   private checkUp(socket: WebSocket): void {
-    const silentMs = this.cluster.clock.monotonic() - this.heardAt;
-    if (socket.isPaused || socket.bufferedAmount > 0 || silentMs < TETHER.pingIntervalMs) return;
+    const { silence } = this;
+    if (socket.isPaused || socket.bufferedAmount > 0 || silence.ms < TETHER.pingIntervalMs) return;
     if (this.ping !== 'due') {
       this.ping = 'due';
       this.hasWritten = false;
       socket.ping();
-    } else if (silentMs >= TETHER.deadPeerMs && this.isProven) this.finish(DEAD_PEER);
+      return;
+    }
+    const isDead = (): boolean => this.isProven && silence.ms >= TETHER.deadPeerMs;
+    silence.judge(isDead, () => this.finish(DEAD_PEER));
   }
 
   private onPong(): void {
-    this.heardAt = this.cluster.clock.monotonic();
+    this.silence.onHeard();
     this.ping = 'answered';
     // The node answers in order, so its pod has taken what was written before.
     this.isProven = !this.hasWritten;
@@ -203,7 +208,7 @@ class WebSocketStream implements ForwardStream {
 
   /** Returns the protocol violation in a message; null if there is none. */
   private onMessage(message: Buffer): string | null {
-    this.heardAt = this.cluster.clock.monotonic();
+    this.silence.onHeard();
     const channel = message[0];
     if (channel === undefined) return 'an empty message';
     if (channel !== DATA_CHANNEL && channel !== ERROR_CHANNEL) return `channel ${channel}`;
@@ -273,7 +278,7 @@ class WebSocketStream implements ForwardStream {
     this.cancelTimeout =
       timeoutMs === null
         ? ignore
-        : this.cluster.clock.after(timeoutMs, () => this.row.timeout(this, this.state));
+        : afterRunning(this.cluster.clock, timeoutMs, () => this.row.timeout(this, this.state));
   }
 
   /** Sends what is buffered, in order, before the close. Whatever arrives meanwhile is dropped. */

@@ -1,6 +1,8 @@
 // The WebSocket below a relay's streams, on either side.
 import type { Clock } from '../../runtime/actor.ts';
+import { afterRunning } from '../../runtime/clock.ts';
 import { RELAY } from '../../settings/cloud_limits.ts';
+import { Silence } from '../portforward/silence.ts';
 import { errorLine } from '../portforward/transport.ts';
 import type { WebSocket } from '../websocket.ts';
 import { FRAME_HEAD_BYTES } from './frames.ts';
@@ -33,7 +35,7 @@ function silenceTimer(clock: Clock, giveUp: () => void) {
   let cancel: (() => void) | null = null;
   return {
     begin: (): void => {
-      cancel ??= clock.after(RELAY.probeMs, giveUp);
+      cancel ??= afterRunning(clock, RELAY.probeMs, giveUp);
     },
     /** The peer has said something, or the connection has ended. */
     end: (): void => {
@@ -53,7 +55,7 @@ export function carryStreams(
   events: MuxEvents | null,
   onClosed: () => void,
 ): RelayConnection {
-  let heardAt = clock.monotonic();
+  const silence = new Silence(clock);
   let why = 'the connection to the relay was lost';
   const flush = (): void => mux.flush();
   const endSocket = (code: number, reason: string): void => {
@@ -75,12 +77,12 @@ export function carryStreams(
     events,
   );
   const probe = silenceTimer(clock, () => socket.terminate());
+  const isDead = (): boolean => silence.ms >= RELAY.deadPeerMs;
   const cancelPings = clock.every(RELAY.pingIntervalMs, () => {
-    if (clock.monotonic() - heardAt < RELAY.deadPeerMs) mux.ping();
-    else socket.terminate();
+    if (!silence.judge(isDead, () => socket.terminate())) mux.ping();
   });
   socket.on('message', (message: Buffer, isBinary) => {
-    heardAt = clock.monotonic();
+    silence.onHeard();
     probe.end();
     mux.receive(isBinary ? message : Buffer.alloc(0));
   });

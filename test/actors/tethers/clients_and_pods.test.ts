@@ -334,6 +334,10 @@ describe('a client that has half-closed', () => {
     await turns();
     await clock.advance(5_000);
     await turns();
+    // Time in which this process did not run is no silence of the pod.
+    clock.standStill(60_000);
+    await clock.advance(0);
+    await turns();
     expect(ends).toEqual([]);
     await clock.advance(TETHER.tickIntervalMs);
     expect(await ended).toBe('ECONNRESET');

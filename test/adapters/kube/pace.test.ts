@@ -10,6 +10,7 @@ it('processing a large response pauses after each slice for as long as it took, 
     {
       now: () => clock.now(),
       monotonic: () => ms,
+      running: () => ms,
       after: (delay, run) => clock.after(delay, run),
       every: (interval, run) => clock.every(interval, run),
     },

@@ -228,9 +228,22 @@ describe('a SPDY connection whose client disconnected before the pod had read ev
     expect(await closed).toBe('closed');
   });
 
+  it('serves others when the node has shown that it is done, also after this process stood still', async () => {
+    const { clock, connections, end, echo } = await leave();
+    clock.standStill(TETHER.drainCheckTimeoutMs);
+    await clock.advance(0);
+    end.socket.write(pingFrame(1));
+    expect(await echo(2)).toBe('open');
+    await open(connections).opened;
+    await end.until((received) => received.toString('latin1').split('\x80\x03\x00\x01').length === 5);
+  });
+
   it('is kept for a slow pod while it makes progress, and closed after a long silence', async () => {
     const { clock, connections, closed, echo } = await leave();
-    await clock.advance(TETHER.stuckTimeoutMs - 1);
+    await clock.advance(TETHER.stuckTimeoutMs / 2);
+    // Time in which this process did not run is no silence of the pod.
+    clock.standStill(TETHER.stuckTimeoutMs);
+    await clock.advance(TETHER.stuckTimeoutMs / 2 - 1);
     expect(await echo(2)).toBe('open');
     await clock.advance(TETHER.stuckTimeoutMs - TETHER.streamCloseTimeoutMs);
     expect(await echo(4)).toBe('open');
