@@ -98,7 +98,6 @@ async function parse(argv: readonly string[], called: LoadedCommand | undefined)
 }
 
 async function runCommandLine(argv: readonly string[]): Promise<number> {
-  rejoinAgent(process.env);
   const called = await loadCommand(COMMAND_TABLE, commandWords(argv));
   const plain = called && readPlainCall(argv, called);
   // Loaded only here: see readPlainCall.
@@ -108,6 +107,7 @@ async function runCommandLine(argv: readonly string[]): Promise<number> {
     return EXIT_CODE.ok;
   }
   const { globals } = outcome;
+  rejoinAgent(process.env, globals);
   if ('version' in outcome || !called) return runInContext(globals, printVersion);
   if (called.row.isPersonal && agentKeyOf(process.env))
     throw new CommandError(`berth ${called.row.name} is a person's alone, and not an agent's`, PERSONAL_HINT);

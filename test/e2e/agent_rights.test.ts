@@ -405,3 +405,17 @@ it.each([
     expect(names.sort()).toEqual(['bot', 'helper', 'old', 'shy', 'web'].map((name) => `shop--${name}`));
   },
 );
+
+it('the command line with an option that names a daemon does not look for the agent above it', async () => {
+  const { daemon, folder: made } = await setting();
+  const code = join(made, 'code');
+  const elsewhere = `env -i PATH="$PATH" HOME="$HOME" ${process.execPath} ${BIN} --state-dir ${made}/other`;
+  const cmd = `${elsewhere} stop shop--web; echo $? > ${code}.new; mv ${code}.new ${code}; exec cat`;
+  const spec = { name: 'shop--far', stack: 'shop', cmd, cwd: made };
+  expect((await daemon.request('POST', '/v1/agents/spinup', spec, PERSON)).status).toBe(201);
+  await eventually(() => existsSync(code));
+  // No daemon runs there.
+  expect(readFileSync(code, 'utf8')).toBe('5\n');
+  const { body } = await daemon.request('GET', '/v1/services/shop--web', undefined, PERSON);
+  expect(body.status).toBe('running');
+});

@@ -24,9 +24,16 @@ function agentEnviron(): Buffer | undefined {
   return undefined;
 }
 
-/** Adds the variables of the agent to `env` if its program has kept its token, or all, from this process. */
-export function rejoinAgent(env: NodeJS.ProcessEnv): void {
-  const isNamed = !env[AGENT] && CHOICES.some((name) => env[name]);
+/**
+ * Adds the variables of the agent to `env` if its program has kept its token, or all, from this process.
+ * `chosen`: the options that name a daemon, as such variables do.
+ */
+export function rejoinAgent(
+  env: NodeJS.ProcessEnv,
+  chosen: { url?: string | undefined; stateDir?: string | undefined; config?: string | undefined },
+): void {
+  const isChosen = [chosen.url, chosen.stateDir, chosen.config].some((option) => option !== undefined);
+  const isNamed = !env[AGENT] && (isChosen || CHOICES.some((name) => env[name]));
   const environ = env[TOKEN] || isNamed ? undefined : agentEnviron();
   if (!environ) return;
   for (const name of VARIABLES) env[name] ||= variableInEnviron(environ, `${name}=`) ?? undefined;
