@@ -19,6 +19,16 @@ const join = {
 } as const;
 const wait = { kind: 'flag', summary: 'false: answer 202 as soon as the process is there' } as const;
 
+/** A wake starts dependencies as well. */
+const WAKE_ERRORS = [
+  'unknown_service',
+  'hook_refused',
+  'port_in_use',
+  'ready_timeout',
+  'start_failed',
+  'dependency_failed',
+] as const;
+
 export const services = {
   list: operation({
     id: 'listServices',
@@ -129,14 +139,7 @@ export const services = {
     summary: 'Start a service with its dependencies; running ones are left alone',
     query: { timeout },
     answer: 'StartResult',
-    errors: [
-      'unknown_service',
-      'hook_refused',
-      'port_in_use',
-      'ready_timeout',
-      'start_failed',
-      'dependency_failed',
-    ],
+    errors: WAKE_ERRORS,
     keyKind: 'service',
   }),
   signal: operation({
@@ -215,14 +218,7 @@ export const services = {
       wake: { kind: 'flag', summary: 'true: wake it first, and answer when it is ready' },
       timeout,
     },
-    errors: [
-      'unknown_service',
-      'hook_refused',
-      'port_in_use',
-      'ready_timeout',
-      'start_failed',
-      'dependency_failed',
-    ],
+    errors: WAKE_ERRORS,
     answer: 'Resolution',
     missing: 'unknown_service',
     keyKind: 'service',

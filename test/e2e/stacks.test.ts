@@ -292,6 +292,18 @@ describe('the hooks of a stack', () => {
     return { daemon, path, write, run, lines, goOn: () => writeFileSync(`${done}.go`, '') };
   }
 
+  /** Starts the stack, then its removal, whose hook runs until `goOn`. Returns the command that removes it. */
+  async function underRemoval({ run, daemon, lines, path }: Awaited<ReturnType<typeof withHooks>>) {
+    expect((await run('up')).code).toBe(0);
+    const slow = { name: 'shop--hook-remove', stack: 'shop', port: null, kind: 'task' };
+    const done = join(path, '..', 'done');
+    const cmd = `echo remove >> ${done}; while ! test -e ${done}.go; do sleep 0.05; done`;
+    expect((await daemon.request('POST', '/v1/services', { ...slow, cmd })).status).toBe(201);
+    const removal = run('rm --stack shop');
+    await eventually(() => lines().includes('remove'));
+    return { ended: removal };
+  }
+
   it('cannot wait for themselves by calling berth up', async () => {
     const { daemon, run, write } = await withHooks('true');
     const variables = `BERTH_STATE_DIR=${daemon.stateDir} BERTH_CONFIG=${daemon.configFile}`;
@@ -456,14 +468,9 @@ describe('the hooks of a stack', () => {
   });
 
   it('begin anew after a removal that the end of the daemon has interrupted', async () => {
-    const { run, daemon, lines, path, goOn } = await withHooks('echo create >> DONE');
-    expect((await run('up')).code).toBe(0);
-    const slow = { name: 'shop--hook-remove', stack: 'shop', port: null, kind: 'task' };
-    const done = join(path, '..', 'done');
-    const cmd = `echo remove >> ${done}; while ! test -e ${done}.go; do sleep 0.05; done`;
-    expect((await daemon.request('POST', '/v1/services', { ...slow, cmd })).status).toBe(201);
-    const removal = run('rm --stack shop');
-    await eventually(() => lines().includes('remove'));
+    const stack = await withHooks('echo create >> DONE');
+    const { run, daemon, lines, goOn } = stack;
+    const { ended: removal } = await underRemoval(stack);
     daemon.signal('SIGKILL');
     await daemon.exited;
     expect((await removal).code).not.toBe(0);
@@ -516,14 +523,9 @@ describe('the hooks of a stack', () => {
   });
 
   it('run create again after a remove whose end nobody has seen', async () => {
-    const { run, daemon, lines, path, goOn } = await withHooks('echo create >> DONE');
-    expect((await run('up')).code).toBe(0);
-    const slow = { name: 'shop--hook-remove', stack: 'shop', port: null, kind: 'task' };
-    const done = join(path, '..', 'done');
-    const cmd = `echo remove >> ${done}; while ! test -e ${done}.go; do sleep 0.05; done`;
-    expect((await daemon.request('POST', '/v1/services', { ...slow, cmd })).status).toBe(201);
-    const removal = run('rm --stack shop');
-    await eventually(() => lines().includes('remove'));
+    const stack = await withHooks('echo create >> DONE');
+    const { run, daemon, lines, goOn } = stack;
+    const { ended: removal } = await underRemoval(stack);
     // While `remove` runs, `create` does not.
     const creation = await daemon.request('POST', '/v1/services/shop--hook-create/start?ifChanged=true');
     expect(creation).toMatchObject({ status: 503, body: { code: 'daemon_busy' } });
