@@ -37,10 +37,8 @@ function findRunning(app: AppContext, name: string, wakes = true): void {
   findAgent(app, name);
   const state = app.views.state(name);
   if (state?.process || (wakes && WITHOUT_PROCESS.includes(state?.status))) return;
-  throw fail(
-    'not_running',
-    `the agent ${name} ${state?.status === 'sleeping' ? 'is asleep' : 'does not run'}`,
-  );
+  if (state?.status !== 'sleeping') throw fail('not_running', `the agent ${name} does not run`);
+  throw fail('not_running', `the agent ${name} is asleep`, { hint: 'Wake it, or attach as no observer.' });
 }
 
 /** How `caller` may view a terminal. Throws forbidden_token, and invalid_spec. */
