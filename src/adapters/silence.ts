@@ -1,7 +1,7 @@
 // How long a peer, such as a node, has been silent. Only time in which this process ran counts: while it was
 // stopped, or its machine paused, it could not hear the peer.
-import type { Clock } from '../../runtime/actor.ts';
-import { afterReading } from '../../runtime/clock.ts';
+import type { Clock } from '../runtime/actor.ts';
+import { afterReading } from '../runtime/clock.ts';
 
 /** The silence of the peer of one connection. Times are in running milliseconds. */
 export class Silence {

@@ -528,7 +528,7 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'own-standstill',
       'time in which the process itself did not run counts as silence of a node',
-      'src/adapters/portforward/silence.ts',
+      'src/adapters/silence.ts',
       'return this.clock.running() - Math.max(',
       'return this.clock.monotonic() - Math.max(',
       ['test/adapters/portforward/standstill.test.ts'],
@@ -536,7 +536,7 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'answer-in-socket',
       'a node is given up whose answer waits in the socket',
-      'src/adapters/portforward/silence.ts',
+      'src/adapters/silence.ts',
       '    afterReading(() => {\n      if (isDead()) onDead();\n    });',
       '    onDead();',
       ['test/adapters/portforward/standstill.test.ts'],

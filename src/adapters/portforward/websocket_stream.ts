@@ -4,8 +4,8 @@
 import { afterRunning } from '../../runtime/clock.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import { deadlineSignal } from '../deadline_signal.ts';
+import { Silence } from '../silence.ts';
 import { type WebSocket, webSocketOver } from '../websocket.ts';
-import { Silence } from './silence.ts';
 import { upgradeError } from './spdy_dialer.ts';
 import {
   DEAD_PEER,

@@ -2,8 +2,8 @@
 import type { Clock } from '../../runtime/actor.ts';
 import { afterRunning } from '../../runtime/clock.ts';
 import { RELAY } from '../../settings/cloud_limits.ts';
-import { Silence } from '../portforward/silence.ts';
 import { errorLine } from '../portforward/transport.ts';
+import { Silence } from '../silence.ts';
 import type { WebSocket } from '../websocket.ts';
 import { FRAME_HEAD_BYTES } from './frames.ts';
 import { Mux, type MuxEvents } from './mux.ts';
