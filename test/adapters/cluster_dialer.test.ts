@@ -134,11 +134,15 @@ describe('the connector', () => {
     const { port } = await listen();
     const socket = await createClusterDialer(access(`https://127.0.0.1:${port}`), any).connect();
     open.push(() => socket.destroy());
-    const local = `0100007F:${(socket.localPort ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+    const address = (of = 0): string => `0100007F:${of.toString(16).toUpperCase().padStart(4, '0')}`;
+    // Both ends: an earlier connection from the same port to another one can still be listed.
+    const ends = `${address(socket.localPort)} ${address(port)}`;
     /** The kind of the timer of the connection (2: keepalive), and hundredths of a second until it goes off. */
     const timer = (): number[] => {
       const rows = readFileSync('/proc/net/tcp', 'latin1').split('\n');
-      const row = rows.map((line) => line.trim().split(/\s+/)).find((columns) => columns[1] === local);
+      const row = rows
+        .map((line) => line.trim().split(/\s+/))
+        .find((columns) => `${columns[1]} ${columns[2]}` === ends);
       return (row?.[5] ?? '').split(':').map((hex) => Number.parseInt(hex, 16));
     };
     await eventually(() => timer()[0] === 2, timer);
