@@ -15,7 +15,10 @@ import { nodeTransport } from './node_transport.ts';
 type Env = Readonly<Record<string, string | undefined>>;
 
 export interface LocalOptions {
-  /** With or without `http://`. Default: `$BERTH_URL`, else the daemon that uses the state directory. */
+  /**
+   * With or without `http://`. Default: the daemon that uses `stateDir`; if that is not given either,
+   * `$BERTH_URL`, else the daemon that uses the default state directory.
+   */
   url?: string | undefined;
   /** Default: `$BERTH_STATE_DIR`, else `$XDG_STATE_HOME/berth`. */
   stateDir?: string | undefined;
@@ -33,6 +36,15 @@ export interface LocalOptions {
    */
   asPerson?: boolean;
 }
+
+/**
+ * The URL by which the user has named the daemon; undefined: it is the one that uses the state directory. An
+ * option is nearer to a command than a variable, which each agent's process has.
+ */
+export const namedUrl = (
+  { url, stateDir }: Pick<LocalOptions, 'url' | 'stateDir'>,
+  env: Env,
+): string | undefined => url ?? (stateDir === undefined ? env['BERTH_URL'] || undefined : undefined);
 
 /** The key of the agent that this process belongs to; null if none. Throws a SettingsError. */
 export function agentKeyOf(env: Env): AccessKey | null {
@@ -85,7 +97,7 @@ export async function findLocalDaemon(
   const agent = agentKeyOf(env);
   const isAgent = agent !== null && !options.asPerson;
   if (agent && options.asPerson && !env['BERTH_AUTH_TOKEN']) throw new SettingsError(NOT_A_PERSON);
-  const named = options.url ?? (env['BERTH_URL'] || undefined);
+  const named = namedUrl(options, env);
   const url = (): string => {
     if (named !== undefined) return withScheme(named);
     const daemon = runningDaemon(stateDir);

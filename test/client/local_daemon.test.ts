@@ -50,6 +50,16 @@ describe('the local daemon', () => {
     }
   });
 
+  it('is found by a state directory that was given, whatever BERTH_URL says, and by a URL before both', async () => {
+    file(here);
+    const elsewhere = env({ BERTH_URL: 'http://127.0.0.1:4712' });
+    const url = async (options: Parameters<typeof findLocalDaemon>[0]): Promise<string> =>
+      (await findLocalDaemon({ env: elsewhere, ...options })).url();
+    expect(await url({})).toBe('http://127.0.0.1:4712');
+    expect(await url({ stateDir: state })).toBe(`http://127.0.0.1:${here.port}`);
+    expect(await url({ stateDir: state, url: '127.0.0.1:4713' })).toBe('http://127.0.0.1:4713');
+  });
+
   it('is not found if the file is missing or invalid', () => {
     expect(runningDaemon(state)).toBeUndefined();
     file('{"pid": 1');

@@ -1,6 +1,7 @@
 // berth rm
 
 import { leftOutServices } from '../../adapters/storage/damaged_rows.ts';
+import { namedUrl } from '../../client/local_daemon.ts';
 import { countText } from '../../presentation/format.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { runBatch } from '../kit/batch.ts';
@@ -16,7 +17,7 @@ async function leftOutError(
   name: string,
   error: unknown,
 ): Promise<CommandError | undefined> {
-  const isElsewhere = (context.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
+  const isElsewhere = namedUrl(context.globalOptions, process.env) !== undefined;
   if (isElsewhere || !hasErrorCode(error, 'unknown_service')) return undefined;
   const { damaged } = statePaths((await context.local()).stateDir);
   if (!leftOutServices(damaged).has(name)) return undefined;

@@ -8,7 +8,7 @@ import { startLockHolder } from '../../adapters/host/host_start.ts';
 import { mayBeAlive, processRow, TICKS_PER_SECOND } from '../../adapters/process/process_table.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
-import type { LocalDaemon } from '../../client/local_daemon.ts';
+import { type LocalDaemon, namedUrl } from '../../client/local_daemon.ts';
 import { cleanEnvironment } from '../../protocol/base_environment.ts';
 import { OWN_LOG } from '../../settings/limits.ts';
 import { type AddressRecord, openStateDir } from '../../settings/state_dir.ts';
@@ -139,7 +139,7 @@ export async function startBackgroundDaemon(
 
 /** Whether a daemon runs for this state directory, or BERTH_URL names another. */
 export async function isDaemonThere(context: CommandContext): Promise<boolean> {
-  const isElsewhere = (context.globalOptions.url ?? process.env['BERTH_URL']) !== undefined;
+  const isElsewhere = namedUrl(context.globalOptions, process.env) !== undefined;
   return isElsewhere || runningDaemon((await context.local()).stateDir) !== undefined;
 }
 

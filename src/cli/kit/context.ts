@@ -4,7 +4,7 @@ import type { CloudLogin } from '../../client/cloud_access.ts';
 import type { Client } from '../../client/create_client.ts';
 import { type BerthError, isBerthError } from '../../client/errors.ts';
 import type { StreamOptions } from '../../client/event_stream.ts';
-import { findLocalDaemon, type LocalDaemon } from '../../client/local_daemon.ts';
+import { findLocalDaemon, type LocalDaemon, namedUrl } from '../../client/local_daemon.ts';
 import { readLogin } from '../../client/login_file.ts';
 import { loginToken } from '../../client/login_token.ts';
 import { UsageError } from './exit_codes.ts';
@@ -60,7 +60,7 @@ export function createCommandContext(globalOptions: GlobalOptions): {
   let local: Promise<LocalDaemon> | undefined;
   const cleaners = new Set<() => void>();
   const find = async (asPerson: boolean): Promise<LocalDaemon> => {
-    checkUrl(globalOptions.url ?? (process.env['BERTH_URL'] || undefined));
+    checkUrl(namedUrl(globalOptions, process.env));
     return findLocalDaemon({ ...globalOptions, busyRetryMs: BUSY_RETRY_MS, asPerson, login: USER_LOGIN });
   };
   const context: CommandContext = {

@@ -2,6 +2,7 @@
 // on every exit.
 import { existsSync } from 'node:fs';
 import type { Client } from '../../client/create_client.ts';
+import { namedUrl } from '../../client/local_daemon.ts';
 import { cloudKeyPath } from '../../settings/state_dir.ts';
 import { attachAgent, describeTerminalEnd } from '../kit/attach_agent.ts';
 import type { CommandContext } from '../kit/context.ts';
@@ -98,7 +99,7 @@ class Interface {
         const local = await this.context.freshLocal();
         const { cloud } = local.settings;
         // The key of a remote daemon is on its own machine.
-        const isElsewhere = Boolean(this.context.globalOptions.url ?? process.env['BERTH_URL']);
+        const isElsewhere = namedUrl(this.context.globalOptions, process.env) !== undefined;
         const hasClusters = (): boolean =>
           existsSync(cloudKeyPath(cloud.key_file, local.stateDir)) || (isElsewhere && cloud.token !== '');
         return { client: local.client, address: local.url, hasClusters };

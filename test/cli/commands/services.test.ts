@@ -459,6 +459,18 @@ describe('a call that fails', () => {
     expect((await berth(['daemon', 'status'], { env })).code).toBe(5);
   });
 
+  it('means the daemon of --state-dir, although BERTH_URL names another', async () => {
+    const daemon = await daemonOf();
+    await register(daemon, { name: 'kept', cmd: 'exec sleep 100' });
+    const other = await daemonOf();
+    const env = cleanEnv(folder(), { BERTH_URL: `http://127.0.0.1:${daemon.port}` });
+    const removal = await berth(['rm', 'kept', '--state-dir', other.stateDir], { env });
+    expect(removal.stderr).toContain('no service');
+    const none = await berth(['ps', '--state-dir', folder()], { env });
+    expect(none).toMatchObject({ code: 5, stdout: '' });
+    expect((await berth(['ps'], { env })).stdout).toContain('kept');
+  });
+
   it('exits with 6 when the token is wrong, and finds it in the configuration', async () => {
     const daemon = await daemonOf({ config: '[auth]\ntoken = "right"\n' });
     expect((await against(daemon)('ps')).code).toBe(0);
