@@ -256,6 +256,8 @@ export const TETHER = {
   deadPeerMs: 15_000,
   /** The same while bytes to the node have not left this machine: its uplink may be slow. */
   unsentDeadPeerMs: 30_000,
+  /** The slowest path that counts as alive: so much more time has an answer that follows data. */
+  slowUplinkBytesPerMs: 20,
   /** A connection that has received something within this time counts as alive. */
   assumedAliveMs: 1_000,
   /** Age at which unused connections are closed; the last one to a pod has `lastConnectionIdleMs`. */
@@ -270,6 +272,9 @@ export const TETHER = {
   /** How long a pod may be silent once its client has half-closed; the default of a field. */
   halfClosedTimeoutMs: 60_000,
   maxHalfClosedTimeoutMs: 86_400_000,
+  /** How long a connection to a deleted pod may be silent, and how many such pods are remembered. */
+  goneSilenceMs: 10_000,
+  maxGonePods: 1_000,
   /** How long an unread client may be silent before the kernel is asked whether it has disconnected. */
   unreadClientMs: 60_000,
   /** Without a pod, data of a client that has disconnected is dropped after this time. */

@@ -52,6 +52,8 @@ export class PodWatch implements PodSource {
   private readonly rows = new Map<string, PodRow>();
   /** When each pod became Ready or stopped being Ready, in monotonic milliseconds. */
   private readonly readyChangedAt = new Map<string, number>();
+  /** The pods that have been deleted, latest last. */
+  private readonly gone = new Set<string>();
   /** Pods about to be ended, although the cluster has not reported that yet. */
   private condemned: ReadonlySet<string> = new Set();
   private cancelReprieve: () => void = () => undefined;
@@ -94,6 +96,10 @@ export class PodWatch implements PodSource {
     const row = this.rows.get(uid);
     if (row === undefined || this.condemned.has(uid)) return false;
     return row.isReady || (this.options.choice.allowNotReady && row.isRunning);
+  }
+
+  isGone(uid: string): boolean {
+    return this.gone.has(uid);
   }
 
   /**
@@ -146,6 +152,7 @@ export class PodWatch implements PodSource {
     this.readyChangedAt.clear();
     this.cancelReprieve();
     this.condemned = new Set();
+    this.gone.clear();
     this.lastTrouble = null;
     this.events = NO_EVENTS;
     if (watch) this.closeWatch(watch);
@@ -195,6 +202,12 @@ export class PodWatch implements PodSource {
     this.readyChangedAt.delete(uid);
   }
 
+  private noteGone(uid: string): void {
+    this.gone.add(uid);
+    const [oldest] = this.gone;
+    if (oldest !== undefined && this.gone.size > TETHER.maxGonePods) this.gone.delete(oldest);
+  }
+
   private relist(): void {
     const watch = this.watch;
     if (!watch || this.clock.monotonic() - watch.startedAt < TETHER.minRelistIntervalMs) return;
@@ -231,6 +244,8 @@ export class PodWatch implements PodSource {
       },
       onChanged: (row: PodRow, gone: boolean) => {
         // The workload may have released one of its pods.
+        // One that only lost its labels is not ending.
+        if (gone && row.isEnding) this.noteGone(row.uid);
         if (gone || !row.isOwn) this.forget(row.uid);
         else this.put(row, this.clock.monotonic());
         this.update();

@@ -46,6 +46,7 @@ export class RemoteWorkload implements SessionTargets, WakeTarget, RelayUser {
     return {
       sessions: 0,
       isFresh: false,
+      isGone: false,
       open: (events) => openRelayStream(mux, request, link.clock, events),
       noteFailure: () => undefined,
     };

@@ -152,8 +152,12 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
   private state: SessionState;
   private clientState: ClientState = { side: 'open' };
   private lastClientDataAt: number;
-  /** When bytes last went in either direction, in running time. */
-  private movedAt: number;
+  /** When the pod last sent bytes, or still had some for a client that did not read, in running time. */
+  private heardAt: number;
+  /** When the client last sent bytes, in running time. */
+  private sentAt: number;
+  /** When its pod was found gone, in running time. */
+  private goneAt: number | null = null;
   private isAnswered = false;
   private cancelLinger = ignore;
 
@@ -162,7 +166,8 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     this.owner = owner;
     this.acceptedAt = owner.clock.monotonic();
     this.lastClientDataAt = this.acceptedAt;
-    this.movedAt = owner.clock.running();
+    this.heardAt = owner.clock.running();
+    this.sentAt = this.heardAt;
     const replay = new Replay(owner.held, TETHER.maxPendingBytes);
     this.state = { phase: 'waiting', replay, since: this.acceptedAt };
     client.listen(this);
@@ -203,6 +208,17 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     } else if (this.client.isPaused) this.checkUnread(now);
   }
 
+  /**
+   * Called once a second from when the pod is gone. What it sent before may still be on its way, but the end
+   * of a connection is lost with the network of its pod.
+   */
+  resetIfSilent(): void {
+    const { clock } = this.owner;
+    this.goneAt ??= clock.running();
+    if (this.state.phase === 'open' && this.isSilentFor(TETHER.goneSilenceMs, this.goneAt))
+      this.reset('the pod is gone');
+  }
+
   onOpened(stream: ForwardStream): void {
     this.row.opened(this, this.state, stream);
   }
@@ -225,7 +241,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
 
   onClientData(bytes: Buffer): void {
     this.lastClientDataAt = this.owner.clock.monotonic();
-    this.movedAt = this.owner.clock.running();
+    this.sentAt = this.owner.clock.running();
     this.row.clientData(this, this.state, bytes);
   }
 
@@ -284,7 +300,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
   private writeToClient(stream: ForwardStream, bytes: Buffer): void {
     const { client } = this;
     this.noteAnswer();
-    this.movedAt = this.owner.clock.running();
+    this.heardAt = this.owner.clock.running();
     this.owner.onBytes(0, bytes.length);
     client.write(bytes);
     if (client.bufferedBytes > TETHER.maxBufferedBytes) stream.pause();
@@ -323,13 +339,18 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
    * the pod still has to send. So they are told only once the pod has long been silent.
    */
   private checkSilence(state: SessionState & { phase: 'open' }): void {
-    const { clock, halfClosedTimeoutMs } = this.owner;
-    if (halfClosedTimeoutMs === null) return;
-    // A pod whose client does not read is not silent.
-    if (this.client.bufferedBytes > 0) this.movedAt = clock.running();
-    if (clock.running() - this.movedAt <= halfClosedTimeoutMs) return;
+    const { halfClosedTimeoutMs } = this.owner;
+    if (halfClosedTimeoutMs === null || !this.isSilentFor(halfClosedTimeoutMs, this.sentAt)) return;
     state.isEndSent = true;
     state.stream.end();
+  }
+
+  /** Whether the pod has sent nothing for `ms`, counted from the running time `since` at the earliest. */
+  private isSilentFor(ms: number, since: number): boolean {
+    const now = this.owner.clock.running();
+    // A pod whose client does not read is not silent.
+    if (this.client.bufferedBytes > 0) this.heardAt = now;
+    return now - Math.max(this.heardAt, since) > ms;
   }
 
   /** Unread bytes delay the sign that the client has disconnected. */

@@ -14,6 +14,8 @@ export interface SessionTarget {
   sessions: number;
   /** Whether it became ready so recently that its program may not listen yet. */
   readonly isFresh: boolean;
+  /** Whether it does not exist any more, so that nothing new comes from it. */
+  readonly isGone: boolean;
   open(events: ForwardStreamEvents): Destroyable;
   /** It could not be reached. */
   noteFailure(error: ForwardError): void;
@@ -98,7 +100,10 @@ export class SessionRouter implements SessionOwner {
    */
   tick(): void {
     const now = this.clock.monotonic();
-    for (const session of [...this.routes.keys()]) session.tick(now);
+    for (const [session, route] of [...this.routes]) {
+      session.tick(now);
+      if (route.at === 'target' && route.target.isGone) session.resetIfSilent();
+    }
     this.pending.review();
     if (this.size === 0 && this.targets.isOpen && now - this.idleSince >= TETHER.lastConnectionIdleMs)
       this.targets.close();

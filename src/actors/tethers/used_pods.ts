@@ -1,5 +1,4 @@
 // Chooses the pod for a tether's next connection, and keeps the API server connections to pods in use.
-// some.
 import type { ClusterDialer } from '../../adapters/cluster_dialer.ts';
 import type { PodRow } from '../../adapters/kube/pods.ts';
 import { PodConnections } from '../../adapters/portforward/pod_connections.ts';
@@ -16,6 +15,8 @@ export interface PodSource {
   readonly usable: readonly PodRow[];
   /** Whether open connections to the pod may be used again. */
   isUsable(uid: string): boolean;
+  /** Whether the pod has been deleted, so that its programs have ended or are being ended. */
+  isGone(uid: string): boolean;
   /** Whether the pod has become Ready so recently that its program may not listen yet. */
   isFresh(uid: string): boolean;
   /** The pod does not exist. */
@@ -49,6 +50,10 @@ class UsedPod implements SessionTarget {
 
   get isFresh(): boolean {
     return this.options.pods.isFresh(this.uid);
+  }
+
+  get isGone(): boolean {
+    return this.options.pods.isGone(this.uid);
   }
 
   open(events: ForwardStreamEvents): Destroyable {

@@ -14,27 +14,39 @@ export const NODE_WORKERS = 5;
 /** Less than any system buffers for a connection. */
 const SOCKET_BUFFER_BYTES = 16 * 1024;
 /** Frames that may queue for a worker, and rounds of pings beside them: with the last frames less than 50. */
-const MAX_QUEUED_FRAMES = 38;
-const MAX_ROUNDS = 8;
-/** So many frames without proof call for a round of pings. */
+const MAX_QUEUED_FRAMES = 34;
+const MAX_ROUNDS = 12;
+/**
+ * So many frames, or bytes, without proof call for a round of pings. On a slow path with large buffers a ping
+ * waits behind what was written before it, so the fewer bytes are between two, the sooner the next answer.
+ */
 const FRAMES_PER_ROUND = 16;
+const BYTES_PER_ROUND = 256 * 1024;
+
+/** How much was written, or taken. */
+interface Amount {
+  readonly frames: number;
+  readonly bytes: number;
+}
 
 /** Pings sent together. */
 interface Round {
   /** Those without an answer. */
   readonly outstanding: Set<number>;
-  /** The number of frames written before. */
-  readonly written: number;
+  /** What was written before. */
+  readonly written: Amount;
 }
+
+const NOTHING: Amount = { frames: 0, bytes: 0 };
 
 export class DrainCheck {
   private readonly send: (pings: Buffer) => void;
   private pingCount = 0;
   /** The rounds with outstanding pings, oldest first. */
   private rounds: Round[] = [];
-  /** Frames that need proof, and those of them that the node has proved to have taken. */
-  private written = 0;
-  private taken = 0;
+  /** What needs proof, and what of it the node has proved to have taken. */
+  private written = NOTHING;
+  private taken = NOTHING;
   /** Frames of the latest stream. */
   private frameCount = 0;
 
@@ -54,24 +66,43 @@ export class DrainCheck {
 
   /** Whether the node has taken everything that was written. */
   get isDrained(): boolean {
-    return this.taken === this.written;
+    return this.taken.frames === this.written.frames;
   }
 
   /** Whether to write no more until a ping is answered. */
   get isFull(): boolean {
-    return this.written - this.taken >= MAX_QUEUED_FRAMES;
+    const { taken, written } = this;
+    return (
+      written.frames - taken.frames >= MAX_QUEUED_FRAMES ||
+      written.bytes - taken.bytes >= MAX_ROUNDS * BYTES_PER_ROUND
+    );
   }
 
   /** Whether so much was written since the last pings that the node should be asked what it has taken. */
   get isRoundDue(): boolean {
-    const asked = this.rounds.at(-1)?.written ?? this.taken;
-    return this.written - asked >= FRAMES_PER_ROUND && this.rounds.length < MAX_ROUNDS;
+    const { rounds, written } = this;
+    const asked = rounds.at(-1)?.written ?? this.taken;
+    const isMuch =
+      written.frames - asked.frames >= FRAMES_PER_ROUND || written.bytes - asked.bytes >= BYTES_PER_ROUND;
+    return isMuch && rounds.length < MAX_ROUNDS;
   }
 
-  /** Whether a ping is outstanding that no pod can delay: at most one worker is blocked. */
+  /** Whether a ping is outstanding that no pod can delay. */
   get mustAnswer(): boolean {
-    const isBlockable = this.isDrained ? 0 : 1;
-    return this.rounds.some(({ outstanding }) => outstanding.size > isBlockable);
+    return this.awaited >= 0;
+  }
+
+  /** The bytes that the path has yet to carry before the next answer that no pod can delay. */
+  get awaitedBytes(): number {
+    const { awaited, rounds } = this;
+    const before = rounds[awaited - 1]?.written ?? this.taken;
+    return (rounds[awaited]?.written ?? before).bytes - before.bytes;
+  }
+
+  /** The index of the oldest round that no pod can delay: at most one worker is blocked. -1: none. */
+  private get awaited(): number {
+    const blockable = this.isDrained ? 0 : 1;
+    return this.rounds.findIndex(({ outstanding }) => outstanding.size > blockable);
   }
 
   /** A stream has begun. */
@@ -82,7 +113,8 @@ export class DrainCheck {
   /** A frame of `bytes` has been written to the stream. */
   onWritten(bytes: number): void {
     this.frameCount += 1;
-    if (this.frameCount > 1 || bytes > SOCKET_BUFFER_BYTES) this.written += 1;
+    if (this.frameCount === 1 && bytes <= SOCKET_BUFFER_BYTES) return;
+    this.written = { frames: this.written.frames + 1, bytes: this.written.bytes + bytes };
   }
 
   /** Pings one worker, or all. Harmless while the answers to earlier pings are still to come. */

@@ -332,8 +332,11 @@ export class SpdyConnection implements StreamConnection {
     if (socket.isPaused()) return;
     if (this.isAwaited) {
       const isDead = (): boolean => {
-        const limitMs = socket.writableLength > 0 ? TETHER.unsentDeadPeerMs : TETHER.deadPeerMs;
-        return this.isAwaited && silence.unansweredMs >= limitMs - TETHER.pingIntervalMs;
+        const leastMs = socket.writableLength > 0 ? TETHER.unsentDeadPeerMs : TETHER.deadPeerMs;
+        const limitMs = leastMs + drainCheck.awaitedBytes / TETHER.slowUplinkBytesPerMs;
+        return (
+          this.isAwaited && silence.ms >= limitMs && silence.unansweredMs >= limitMs - TETHER.pingIntervalMs
+        );
       };
       silence.judge(isDead, () => this.close(DEAD_PEER));
       return;

@@ -20,6 +20,7 @@ import {
   reply,
   upgradeTo,
 } from '../../adapters/portforward/far_end.ts';
+import { ReferenceNode } from '../../adapters/portforward/reference_node.ts';
 import { afterThisTest, realTime, settle, type TestClock, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Client, client, heldConnections } from './tether_kit.ts';
@@ -40,7 +41,7 @@ const podNamed = (name: string): PodRow => ({
 interface Carried {
   clock: TestClock;
   held: HeldConnections;
-  pods: { usable: PodRow[]; isFresh: boolean; absent: string[] };
+  pods: { usable: PodRow[]; isFresh: boolean; absent: string[]; gone: string[] };
   /** Why clients were reset, and when a pod has answered. */
   told: (string | null)[];
   router: SessionRouter;
@@ -59,7 +60,8 @@ interface CarriedOptions {
 async function carried(options: CarriedOptions): Promise<Carried> {
   const clock = options.clock ?? realTime;
   const held = options.held ?? heldConnections();
-  const pods = { usable: (options.pods ?? ['p']).map(podNamed), isFresh: false, absent: [] as string[] };
+  const none: string[] = [];
+  const pods = { usable: (options.pods ?? ['p']).map(podNamed), isFresh: false, absent: none, gone: none };
   const told: (string | null)[] = [];
   const peers = await openLoopbackPeers();
   const source: PodSource = {
@@ -68,6 +70,7 @@ async function carried(options: CarriedOptions): Promise<Carried> {
       return pods.usable;
     },
     isUsable: (uid) => pods.usable.some((pod) => pod.uid === uid),
+    isGone: (uid) => pods.gone.includes(uid),
     isFresh: () => pods.isFresh,
     reportAbsent: (uid) => pods.absent.push(uid),
     stop: () => undefined,
@@ -342,5 +345,44 @@ describe('a client that has half-closed', () => {
     await clock.advance(TETHER.tickIntervalMs);
     expect(await ended).toBe('ECONNRESET');
     expect(here.told).toEqual(['the pod was silent for 5 s after its client had half-closed']);
+  });
+});
+
+describe('a client whose pod has been deleted', () => {
+  it('gets what is on its way, and is reset once nothing comes, whatever it sends itself', async () => {
+    const clock = virtualClock();
+    let far = (_: string): void => undefined;
+    const dialer = await farEnd((end) => {
+      far = (text) => end.socket.write(data(DATA_ID, text));
+      new ReferenceNode(end, { frozen: new Set(), isRead: true });
+    });
+    const here = await carried({ dialer, clock });
+    const { socket, ended, text } = here.connect('ask\n');
+    await turns();
+    const pass = async (ms: number): Promise<void> => {
+      for (let passed = 0; passed < ms; passed += 1_000) {
+        await clock.advance(1_000);
+        await turns();
+      }
+    };
+    // It was quiet for long before.
+    await pass(60_000);
+    here.pods.usable = [];
+    here.router.onTargetsChange();
+    await pass(2 * TETHER.goneSilenceMs);
+    expect(here.told).toEqual([]);
+    here.pods.gone.push('p');
+    await pass(TETHER.goneSilenceMs);
+    far('part');
+    await turns();
+    socket.write('more\n');
+    await pass(TETHER.goneSilenceMs);
+    socket.write('more\n');
+    await turns();
+    expect(here.told).toEqual([null]);
+    await pass(2 * TETHER.tickIntervalMs);
+    expect(await ended).toBe('ECONNRESET');
+    expect(text()).toBe('part');
+    expect(here.told).toEqual([null, 'the pod is gone']);
   });
 });

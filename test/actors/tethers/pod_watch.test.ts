@@ -191,6 +191,20 @@ it.each([
   expect(pods.isUsable('u-pending')).toBe(false);
 });
 
+it('pods are gone once they are deleted, and not when they have only lost their labels', async () => {
+  const [labelled, deleted] = [pod(), pod('web-6b-2')];
+  double.fault(isList, list(labelled, deleted), ALWAYS);
+  const ending = { ...deleted, metadata: { ...deleted.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
+  const events = [labelled, ending].map((object) => `${JSON.stringify({ type: 'DELETED', object })}\n`);
+  double.fault(isWatch, answering(events.join('')));
+  double.fault(isWatch, { kind: 'stall' }, ALWAYS);
+  pods.start(route);
+  await eventually(() => pods.isGone('u-web-6b-2'));
+  expect(usableCounts).toContain(2);
+  expect(pods.isGone('u-web-6b-1')).toBe(false);
+  expect(pods.usable).toEqual([]);
+});
+
 it('pods other than the one that is named get no connections, and do not count as its trouble', async () => {
   choice.pod = 'web-6b-2';
   const unscheduled = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no node' };

@@ -150,7 +150,14 @@ describe('a stream on a node that dies', () => {
       const freeze = (): void => {
         state.frozen = new Set(ends);
       };
-      return { clock, state, nodes, stream: opened, passed, freeze };
+      const work = (): void => {
+        for (const node of nodes) node.work();
+      };
+      const thaw = (): void => {
+        state.frozen = new Set();
+        work();
+      };
+      return { clock, state, nodes, stream: opened, passed, freeze, thaw, work };
     }
 
     /** Writes as much as is accepted, of at most `count` chunks. Returns how many. */
@@ -161,19 +168,53 @@ describe('a stream on a node that dies', () => {
 
     const LITTLE = Buffer.alloc(6);
     it.each([
-      ['had just been written to', LITTLE, 2, 0],
-      ['is written to afterwards', LITTLE, 1, 1],
-      ['gets many small pieces afterwards', LITTLE, 2, 10_000],
-      ['gets more than it accepts afterwards', UPLOAD, 2, 10_000],
-    ])('is lost soon when it %s', async (_, chunk, before, afterwards) => {
+      ['had just been written to', LITTLE, 2, 0, 2],
+      ['is written to afterwards', LITTLE, 1, 1, 2],
+      ['gets many small pieces afterwards', LITTLE, 2, 10_000, 2],
+      // An answer behind so much could still come over a slow path.
+      ['gets more than it accepts afterwards', UPLOAD, 2, 10_000, 3],
+    ])('is lost soon when it %s', async (_, chunk, before, afterwards, times) => {
       const { nodes, stream: one, passed, freeze } = await stream();
       fill(one, chunk, before);
       expect(await passed(5 * TETHER.deadPeerMs)).toBeNull();
       fill(one, chunk, before);
       freeze();
       fill(one, chunk, afterwards);
-      expect(await passed(2 * TETHER.deadPeerMs)).toEqual(DEAD);
+      expect(await passed(times * TETHER.deadPeerMs)).toEqual(DEAD);
       expect(nodes[0]?.readBytes).toBeGreaterThan(0);
+    });
+
+    it('continues on a slow path whose buffers take all at once, until the path dies', async () => {
+      const { state, nodes, stream: one, passed, work } = await stream();
+      const carriedPerSecond = 25_000;
+      state.carriedBytes = 0;
+      let accepted = 0;
+      for (let seconds = 0, drains = -1; seconds < 200; seconds += 1) {
+        if (drains < one.drained()) {
+          drains = one.drained();
+          accepted += fill(one, UPLOAD, 10_000);
+        }
+        state.carriedBytes += carriedPerSecond;
+        work();
+        expect(await passed(1_000)).toBeNull();
+      }
+      expect(accepted * UPLOAD.length).toBeGreaterThan(10 * TETHER.maxBufferedBytes);
+      expect(nodes[0]?.readBytes).toBeGreaterThan(0.9 * 200 * carriedPerSecond);
+      expect(await passed(3 * TETHER.deadPeerMs)).toEqual(DEAD);
+    });
+
+    it('continues after its path has stood still during an upload for almost as long as a dead node is given', async () => {
+      const { stream: one, passed, freeze, thaw } = await stream();
+      // Each time at another moment between two checks.
+      for (let freezes = 0; freezes < 5; freezes += 1) {
+        fill(one, UPLOAD, 10);
+        expect(await passed(2_000)).toBeNull();
+        freeze();
+        fill(one, UPLOAD, 10);
+        expect(await passed(TETHER.deadPeerMs - 2_000)).toBeNull();
+        thaw();
+        expect(await passed(1_000)).toBeNull();
+      }
     });
 
     it('continues when only its pod reads nothing, and the pod gets everything later', async () => {

@@ -13,6 +13,8 @@ export interface NodeState {
   frozen: Set<Far>;
   /** Whether the pods read. */
   isRead: boolean;
+  /** How many bytes the path has carried to each node; the rest is in its buffers. Absent: all. */
+  carriedBytes?: number;
 }
 
 type Queued = { ping: Buffer } | { data: number };
@@ -54,7 +56,7 @@ export class ReferenceNode {
 
   /** Reads the next frame. Returns false if it has not arrived, or if the queue of its worker is full. */
   private readFrame(): boolean {
-    const bytes = this.far.received().subarray(this.parsedBytes);
+    const bytes = this.far.received().subarray(this.parsedBytes, this.state.carriedBytes);
     const length = bytes.length < 8 ? Number.POSITIVE_INFINITY : bytes.readUIntBE(5, 3);
     if (bytes.length < 8 + length) return false;
     const [isControl, type] = [(bytes[0] ?? 0) >= 0x80, bytes.readUInt16BE(2)];
