@@ -72,6 +72,7 @@ export const Tether = z
       .nullable()
       .describe('Why the last connection was reset; null once a pod has answered another'),
     previous_port: z.int().nullable().describe('The local port that it had until somebody else took that'),
+    wake: z.boolean().describe('Whether a connection may wake the workload'),
     pod: z.string().nullable().describe('The only pod that gets connections'),
     allow_not_ready: z.boolean().describe('Whether a running pod will do while none is Ready'),
     half_closed_timeout: milliseconds.describe(

@@ -1,6 +1,7 @@
 // A terminal of an agent over a WebSocket, docs/reference.md "Attach": binary frames are input and output,
 // text frames are control.
 import type { Operation } from '../api/operation.ts';
+import { TOKEN_PROTOCOL } from '../protocol/access_key.ts';
 import { changedAccess, type Endpoint, pathOf, queryString } from './api_call.ts';
 import { base64url } from './base64url.ts';
 import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
@@ -58,9 +59,7 @@ interface TerminalControl {
 /** Sends the bearer as a subprotocol, because a browser cannot set a header on a WebSocket. */
 const subprotocols = (bearer: string | null): string[] => [
   'berth.v1',
-  ...(bearer === null
-    ? []
-    : [`base64url.bearer.authorization.berth.${base64url(new TextEncoder().encode(bearer))}`]),
+  ...(bearer === null ? [] : [`${TOKEN_PROTOCOL}${base64url(new TextEncoder().encode(bearer))}`]),
 ];
 
 /** The error of a handshake; `status` 0: there was no answer. */

@@ -16,6 +16,9 @@ export const NONCE_PATTERN = /^[A-Za-z0-9_-]{22,86}$/;
 const KEY = /^((?:code|page|live|share|agent)-[A-Za-z0-9_-]{1,80})\.([A-Za-z0-9_-]{43})$/;
 const BEARER = /^berth\.([A-Za-z0-9_-]{1,90})\.([A-Za-z0-9_-]{43})$/;
 
+/** Before a token or bearer, in base64url, among the protocols of a WebSocket: docs/reference.md "Attach". */
+export const TOKEN_PROTOCOL = 'base64url.bearer.authorization.berth.';
+
 /** Formats a key as one text, for a URL fragment or a tab's storage. */
 export const formatKey = ({ id, secret }: AccessKey): string => `${id}.${secret}`;
 

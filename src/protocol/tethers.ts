@@ -126,7 +126,7 @@ export interface TetherProtocol {
 
 /** A tether as clients see it. */
 export interface TetherRow
-  extends Pick<StoredTether, 'id' | 'workloadId' | 'containerPort' | 'label' | 'localPort'>,
+  extends Pick<StoredTether, 'id' | 'workloadId' | 'containerPort' | 'label' | 'localPort' | 'wake'>,
     TetherSettings,
     TetherStats {
   workload: TetheredWorkload | null;

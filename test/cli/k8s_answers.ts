@@ -45,6 +45,7 @@ export const TETHER = {
   bytes_out: 0,
   last_error: null,
   previous_port: null,
+  wake: true,
   pod: null,
   allow_not_ready: false,
   half_closed_timeout: 60_000,

@@ -143,7 +143,7 @@ async function registerCluster(daemon: Daemon): Promise<void> {
   await daemon.request('POST', `/k8s/clusters/${id}/sync`, undefined, headers);
 }
 
-async function useWorkloads(client: Client): Promise<void> {
+async function useWorkloads(client: Client, mark: string): Promise<void> {
   const [{ id }] = (await call(client, 'workloads')).workloads;
   expect(await call(client, 'workload_sleep', { id })).toEqual({ replicas: 0 });
   expect(await call(client, 'workload_wake', { id })).toEqual({ replicas: 1 });
@@ -152,6 +152,9 @@ async function useWorkloads(client: Client): Promise<void> {
   expect(opened).toMatchObject({ state: 'active' });
   // The same one again.
   expect(await call(client, 'tether_open', tether)).toEqual(opened);
+  const labelled = await call(client, 'tether_open', { ...tether, label: mark });
+  expect(labelled.local_port).not.toBe(opened.local_port);
+  expect(await call(client, 'tether_open', { ...tether, label: mark })).toEqual(labelled);
 }
 
 const CLOUD = '[cloud]\ntoken = "cloudy"\nallow_addresses = "any"\n';
@@ -168,8 +171,8 @@ describe('the official client', () => {
       expect(client.getServerVersion()).toMatchObject({ name: 'berth' });
     }
     await Promise.all([useServices(inShop, 'stdio'), useServices(byHttp, 'http')]);
-    await useWorkloads(inShop);
-    await useWorkloads(byHttp);
+    await useWorkloads(inShop, 'stdio');
+    await useWorkloads(byHttp, 'http');
     // Over stdio it is brought up as by `berth up` in that folder, with the environment of the agent.
     expect(await call(inShop, 'stack_up')).toMatchObject({
       stack: 'shop',

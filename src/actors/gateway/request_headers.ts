@@ -1,5 +1,6 @@
 // Decides which requests may pass, and with which headers: pure, in one pass over the headers.
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { protocolToken } from '../../adapters/protocol_token.ts';
 import { parseBearer, parseKey } from '../../protocol/access_key.ts';
 import { isSenderHeader, type SenderHeaders } from './request_sender.ts';
 
@@ -27,9 +28,6 @@ const NOT_PASSED: ReadonlySet<string> = new Set(['berth-cloud-token', 'expect', 
 /** Headers that the gateway writes itself; a variant spelling would contradict it. */
 const FRAMING: ReadonlySet<string> = new Set(['content-length']);
 
-/** Prefix of a daemon token, in base64url, among the protocols of a WebSocket. */
-const TOKEN_PROTOCOL_PREFIX = 'base64url.bearer.authorization.berth.';
-
 /** Marks a request that has passed through this gateway. One that arrives with the mark is in a loop. */
 const VIA = '1.1 berth';
 
@@ -53,9 +51,8 @@ function hasDaemonToken(authorization: string, tokens: readonly string[]): boole
 /** The header that offers protocols, without those that carry a token: docs/reference.md "Attach". */
 function protocolHeader(header: string, offered: string, tokens: readonly string[]): string[] {
   const isPassed = (protocol: string): boolean => {
-    const encoded =
-      protocol.startsWith(TOKEN_PROTOCOL_PREFIX) && protocol.slice(TOKEN_PROTOCOL_PREFIX.length);
-    return !encoded || !isDaemonToken(Buffer.from(encoded, 'base64url').toString(), tokens);
+    const token = protocolToken(protocol);
+    return token === null || !isDaemonToken(token, tokens);
   };
   const passed = offered
     .split(',')

@@ -57,7 +57,7 @@ const ZERO_STATS: TetherStats = { connections: 0, bytesIn: 0, bytesOut: 0, lastE
 /** What the front may know of a tether. */
 function tetherRow({ stored, stats, isOpen }: TetherEntry): TetherRow {
   const { id, workloadId, workload = null, containerPort, label, localPort, previousPort = null } = stored;
-  const settings = { ...tetherSettings(stored), previousPort };
+  const settings = { ...tetherSettings(stored), wake: stored.wake, previousPort };
   return { id, workloadId, workload, containerPort, label, localPort, ...settings, ...stats, isOpen };
 }
 

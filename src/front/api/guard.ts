@@ -2,6 +2,7 @@
 // docs/reference.md "Checks on every request": peer, Host, Origin, Sec-Fetch-Site, token. A request that
 // passes costs no allocation, and no header value makes a check throw.
 
+import { protocolToken } from '../../adapters/protocol_token.ts';
 import { hostInUrl, isWildcard } from '../../adapters/url_host.ts';
 import { access } from '../../api/access.ts';
 import { apiTokenId, isApiTokenForm } from '../../protocol/api_token.ts';
@@ -54,7 +55,6 @@ export interface Verdict {
 const PASS: Verdict = { refusal: null, origin: '', caller: USER };
 
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::([0-9]+))?$/;
-const TOKEN_PROTOCOL = /(?:^|,)\s*base64url\.bearer\.authorization\.berth\.([A-Za-z0-9_-]+)\s*(?:,|$)/;
 
 export const isCloudPath = (path: string): boolean =>
   path.startsWith('/k8s') && (path.length === 4 || path.charCodeAt(4) === 47);
@@ -229,8 +229,11 @@ export function givenToken(exchange: HttpExchange): string {
   if (header.startsWith('Bearer ')) return header.slice(7).trim();
   if (header !== '') return /^bearer +(.*)$/i.exec(header)?.[1] ?? '';
   if (!exchange.isHandshake) return '';
-  const encoded = TOKEN_PROTOCOL.exec(exchange.header('sec-websocket-protocol'))?.[1];
-  return encoded === undefined ? '' : Buffer.from(encoded, 'base64url').toString();
+  for (const protocol of exchange.header('sec-websocket-protocol').split(',')) {
+    const token = protocolToken(protocol.trim());
+    if (token !== null) return token;
+  }
+  return '';
 }
 
 function refuse(

@@ -123,6 +123,7 @@ export const tetherItem = (row: TetherRow) => ({
   bytes_out: row.bytesOut,
   last_error: row.lastError,
   previous_port: row.previousPort,
+  wake: row.wake,
   pod: row.pod,
   allow_not_ready: row.allowNotReady,
   half_closed_timeout: row.halfClosedTimeoutMs,

@@ -67,7 +67,7 @@ const open = defineTool({
   title: 'Open a tether',
   description:
     'A local port that leads to a port of a workload; a connection to it wakes the workload. Answers with ' +
-    'the local port. A tether that is there already is used again.',
+    'the local port. A tether that is there already and has default settings is used again.',
   effect: 'changes',
   isRepeatable: true,
   operations: ['listTethers', 'createTether', 'activateTether'],
@@ -79,7 +79,14 @@ const open = defineTool({
   output: TetherActive,
   run: async ({ client: { cloud }, signal }, { workload_id, ...tether }) => {
     const known = (await cloud.tethers({ signal })).find(
-      (one) => one.workload_id === workload_id && one.container_port === tether.container_port,
+      (one) =>
+        one.workload_id === workload_id &&
+        one.container_port === tether.container_port &&
+        (tether.label === undefined || one.label === tether.label) &&
+        // Another one may lead elsewhere, or nowhere while the workload sleeps.
+        one.wake &&
+        one.pod === null &&
+        !one.allow_not_ready,
     );
     const { tether_id } = known ?? (await cloud.tether(workload_id, tether, { signal }));
     return cloud.activate(tether_id, { signal });

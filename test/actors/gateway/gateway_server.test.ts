@@ -271,6 +271,7 @@ describe('forwarding', () => {
     [`${carrying(TOKEN)},chat ,${carrying(TOKEN)}`, 'chat'],
     [carrying(TOKEN), undefined],
     [`chat, ${carrying(`berth.page-1.${'x'.repeat(43)}`)}`, 'chat'],
+    [`chat, base64url.bearer.authorization.berth.berth.page-1.${'x'.repeat(43)}`, 'chat'],
     [`chat, ${carrying('other')}`, `chat, ${carrying('other')}`],
   ])('turns the WebSocket protocols %s into %s', async (given, passed) => {
     const server = await agent(mirror);

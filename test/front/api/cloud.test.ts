@@ -447,7 +447,14 @@ describe('workloads', () => {
         body: { code: 'invalid_spec' },
       });
     const counts = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
-    const row = { id: NOBODY, workloadId: id, containerPort: 8080, label: null, localPort: 20_000 };
+    const row = {
+      id: NOBODY,
+      workloadId: id,
+      containerPort: 8080,
+      label: null,
+      localPort: 20_000,
+      wake: true,
+    };
     here.views.setTethers(
       [{ ...row, ...counts, ...tetherSettings({}), workload: null, previousPort: null, isOpen: true }],
       true,

@@ -263,6 +263,17 @@ describe('an allowed origin', () => {
     expect(code(open, { headers: { origin, authorization: 'Bearer secret' } })).toBe('forbidden_origin'),
   );
 
+  it('counts as a wrong one, not as none, if a subprotocol has it without base64url', () => {
+    const wrong = `agent-${'0'.repeat(16)}-bot.${'x'.repeat(43)}`;
+    const headers = {
+      'sec-websocket-protocol': `berth.v1, base64url.bearer.authorization.berth.${wrong}`,
+    };
+    expect(code(guard({}), { handshake: true, headers })).toBe('unauthorized');
+    expect(code(guard({}), { handshake: true, headers: { 'sec-websocket-protocol': 'berth.v1' } })).toBe(
+      'passes',
+    );
+  });
+
   it('changes with a reload', () => {
     const changing = guard();
     expect(code(changing, { headers: { origin: page } })).toBe('forbidden_origin');

@@ -168,7 +168,7 @@ describe('every route of the cloud part', () => {
           bytesIn: 0,
           bytesOut: 0,
         },
-        ...{ lastError: null, workload: null, previousPort: null, isOpen: false },
+        ...{ lastError: null, workload: null, previousPort: null, wake: true, isOpen: false },
       })),
       true,
     );

@@ -53,6 +53,7 @@ const tether = (id: string): TetherRow => ({
   lastError: null,
   workload: null,
   previousPort: null,
+  wake: true,
   isOpen: false,
   ...tetherSettings({}),
 });
@@ -146,7 +147,7 @@ describe("the front's copies of workloads", () => {
     expect(views.tethers().toString()).toBe(
       '[{"tether_id":"t","workload_id":"w","workload":null,"container_port":80,"label":null,"local_port":null,"state":"idle",' +
         '"connections":0,"bytes_in":0,"bytes_out":0,"last_error":null,"previous_port":null,' +
-        '"pod":null,"allow_not_ready":false,"half_closed_timeout":60000}]',
+        '"wake":true,"pod":null,"allow_not_ready":false,"half_closed_timeout":60000}]',
     );
   });
 });
