@@ -35,7 +35,13 @@ async function create(context: CommandContext, name: string, { expires, ...scope
   const grants = scope.role === undefined ? [] : await grantTo(client, name, scope.role, scope);
   const expires_at = expires === undefined ? null : new Date(Date.now() + expires).toISOString();
   const made = await client.cloud.createToken({ name, expires_at });
-  for (const grant of grants) await client.cloud.createGrant(grant);
+  try {
+    for (const grant of grants) await client.cloud.createGrant(grant);
+  } catch (error) {
+    // Nobody has seen it, and a part of its grants is not what was asked for.
+    await client.cloud.revokeToken(name);
+    throw error;
+  }
   if (grants.length === 0) out.warn(`${name} may do nothing yet: berth k8s grants add ${name} <role>`);
   out.record(made, () => made.token);
 }

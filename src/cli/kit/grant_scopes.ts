@@ -36,7 +36,7 @@ export async function grantTo(
   const known = ROLES.find((one) => one === role);
   if (!known) throw new UsageError(`${role} is none of ${ROLES.join(', ')}`);
   const cluster_id = cluster === undefined ? null : (await findCluster(client, cluster)).id;
-  const namespaces = namespace.length > 0 ? namespace : [null];
+  const namespaces = namespace.length > 0 ? [...new Set(namespace)] : [null];
   return namespaces.map((one) => ({
     ...granteeOf(token),
     ...{ role: known, cluster_id, namespace: one, selector: selector ?? null },

@@ -80,3 +80,22 @@ it('berth k8s tokens creates no token with an invalid role or an unknown cluster
   expect((await run('k8s grants add ci')).code).not.toBe(0);
   expect(asked.filter(({ method }) => method === 'POST')).toEqual([]);
 });
+
+it('berth k8s tokens leaves no token without the grants that were asked for', async () => {
+  const error = { code: 'invalid_spec', message: 'namespace must be the name of a namespace', hint: '' };
+  const { run, asked } = await cloud({ ...ANSWERS, 'POST /k8s/grants': [400, error] });
+  const failed = await run('k8s tokens create ci --role waker -n shop,shop,BAD_');
+  expect(failed).toMatchObject({ stdout: '', stderr: expect.stringContaining('must be the name') });
+  expect(failed.code).not.toBe(0);
+  expect(asked.slice(-3).map(({ method, path }) => `${method} ${path}`)).toEqual([
+    'POST /k8s/tokens',
+    'POST /k8s/grants',
+    'DELETE /k8s/tokens/ci',
+  ]);
+});
+
+it('berth k8s grants adds one grant for a namespace that is named twice', async () => {
+  const { run, asked } = await cloud(ANSWERS);
+  expect((await run('k8s grants add ci waker -n shop,shop')).code).toBe(0);
+  expect(asked.filter(({ method }) => method === 'POST')).toHaveLength(1);
+});
