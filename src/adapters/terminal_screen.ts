@@ -3,6 +3,7 @@
 import type { Terminal } from '@xterm/headless';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { KIB } from '../settings/limits.ts';
+import { prepareRows, resizeScreen } from './screen_rows.ts';
 import { type LinesShown, screenLines } from './screen_text.ts';
 
 const SCROLLBACK_LINES = 1_000;
@@ -15,6 +16,7 @@ const MAX_TITLE_LENGTH = 256;
 const NEWLINE = 0x0a;
 /** Resets a viewer's terminal, so that nothing of its earlier content remains. */
 const RESET_SEQUENCE = '\x1bc';
+const ALTERNATE_SCREEN = '\x1b[?1049h';
 const ESCAPE = 0x1b;
 /** A sequence longer than this is shown unfinished. */
 const MAX_SEQUENCE_BYTES = 4 * KIB;
@@ -106,7 +108,18 @@ function clampCounts(terminal: Terminal): void {
 /** The mode of each mouse encoding but the first. */
 const MOUSE_ENCODINGS: Readonly<Record<string, number>> = { SGR: 1006, SGR_PIXELS: 1016 };
 
-/** The sequences for what the serializer leaves out: scroll region, mouse encoding, hidden cursor. */
+/**
+ * Sequences that put the cursor in its column, which the serializer misses after a row that reaches the edge;
+ * and in its row, if rows count from the scroll region: that mode has moved it.
+ */
+function cursorPlace({ buffer, cols, modes }: Terminal, regionTop: number): string {
+  const { cursorX, cursorY } = buffer.active;
+  if (modes.originMode) return `\x1b[${cursorY - regionTop + 1};${cursorX + 1}H`;
+  // Nothing can move it beyond the last column, where it is while the next character would wrap.
+  return cursorX < cols ? `\x1b[${cursorX + 1}G` : '';
+}
+
+/** The sequences for what the serializer leaves out: scroll region, mouse encoding, place of the cursor. */
 function unserializedModes(terminal: Terminal): string {
   const { buffer, coreMouseService, coreService } = coreOf(terminal);
   const { scrollTop: top, scrollBottom: bottom } = buffer;
@@ -116,6 +129,7 @@ function unserializedModes(terminal: Terminal): string {
     // A region moves the cursor.
     hasRegion ? `\x1b7\x1b[${top + 1};${bottom + 1}r\x1b8` : '',
     encoding === undefined ? '' : `\x1b[?${encoding}h`,
+    cursorPlace(terminal, top),
     coreService.isCursorHidden ? '\x1b[?25l' : '',
   ].join('');
 }
@@ -180,7 +194,7 @@ async function writeResized(
   for (const { at, cols, rows } of resizes) {
     drawn += await writeWhole(terminal, bytes.subarray(drawn, at), isOver);
     if (drawn < Math.min(at, bytes.length)) return { drawn, isCut: true };
-    terminal.resize(cols, rows);
+    resizeScreen(terminal, cols, rows);
   }
   return { drawn, isCut: false };
 }
@@ -248,7 +262,11 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
       return { drawnBytes, isCut: drawnBytes < whole.bytes.length };
     },
     snapshot: (lines = SCROLLBACK_LINES) => {
-      const screen = serializer.serialize({ scrollback: lines });
+      prepareRows(terminal);
+      // The serializer ends the main screen in the current style, but begins the other in the default one.
+      const screen = serializer
+        .serialize({ scrollback: lines })
+        .replace(ALTERNATE_SCREEN, `\x1b[m${ALTERNATE_SCREEN}`);
       return Buffer.from(RESET_SEQUENCE + screen + unserializedModes(terminal));
     },
     read: (ansi, isWhole = false) => ({
@@ -261,7 +279,7 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
       altScreen: terminal.buffer.active.type === 'alternate',
     }),
     part: (columns, height) => ({ ...partOf(terminal, columns, height), title }),
-    resize: (columns, height) => terminal.resize(columns, height),
+    resize: (columns, height) => resizeScreen(terminal, columns, height),
     onBell: (listener) => terminal.onBell(listener),
     close: () => terminal.dispose(),
   };
