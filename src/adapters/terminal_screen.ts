@@ -83,7 +83,10 @@ const COUNTED = {
 
 /** The parts of the emulator behind its public interface: the parser there hands out copies of parameters. */
 interface TerminalCore {
-  registerCsiHandler(id: { final: string }, handler: (sequence: { params: Int32Array }) => boolean): unknown;
+  registerCsiHandler(
+    id: { prefix?: string; final: string },
+    handler: (sequence: { params: Int32Array }) => boolean,
+  ): unknown;
   readonly coreService: { readonly isCursorHidden: boolean };
   readonly coreMouseService: { readonly activeEncoding: string };
   /** Rows of the scroll region, from 0. */
@@ -103,6 +106,17 @@ function clampCounts(terminal: Terminal): void {
     });
   // Each link slows down every later line. A snapshot has no links.
   terminal.parser.registerOscHandler(8, () => true);
+}
+
+/** Erases the whole screen where it is erased up to its last cell: there, the emulator may throw. */
+function eraseToTheEnd(terminal: Terminal): void {
+  for (const id of [{ final: 'J' }, { prefix: '?', final: 'J' }])
+    coreOf(terminal).registerCsiHandler(id, ({ params }) => {
+      const { cursorX, cursorY } = terminal.buffer.active;
+      const isAtEnd = cursorY === terminal.rows - 1 && cursorX >= terminal.cols - 1;
+      if (params[0] === 1 && isAtEnd) params[0] = 2;
+      return false;
+    });
 }
 
 /** The mode of each mouse encoding but the first. */
@@ -240,6 +254,7 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
     logLevel: 'off',
   });
   clampCounts(terminal);
+  eraseToTheEnd(terminal);
   let title = '';
   terminal.onTitleChange((changed) => {
     title = changed.slice(0, MAX_TITLE_LENGTH);

@@ -104,6 +104,11 @@ describe.each([
     ]);
   });
 
+  it.each(['\x1b[1J', '\x1b[?1J'])('%j erases all up to the last cell', async (erase) => {
+    const shown = await seen([6, 3], `${begin}above\x1b[3;5Hxx${erase}\x1b[2;1Hend`);
+    expect(shown.lines).toEqual(['', 'end', '']);
+  });
+
   it('the last rows have their background', async () => {
     const blue = '\x1b[0;44m    \x1b[0m';
     expect((await seen([4, 3], `${begin}\x1b[44m\x1b[2J\x1b[Htop`)).lines).toEqual([
@@ -150,7 +155,7 @@ function randomStep(below: (limit: number) => number): Step {
     () => '\r\n',
     () => `\x1b[${1 + below(6)};${1 + below(15)}H`,
     () => `\x1b[${below(3)}K`,
-    () => `\x1b[${2 * below(2)}J`,
+    () => `\x1b[${below(3)}J`,
   ];
   return must(kinds[below(kinds.length)])();
 }
