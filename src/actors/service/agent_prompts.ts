@@ -24,8 +24,10 @@ export interface AgentPromptsOptions {
   terminal(): PromptTerminal;
   /** Types into the terminal. Resolves when the program has room. */
   type(data: Uint8Array): Promise<void>;
-  /** The lines of the scrollback, then those of the screen. */
+  /** The lines of the scrollback, then those of the screen. Fails not_running. */
   readLines(): Promise<string[]>;
+  /** Those of the run whose terminal was used last, also after its end. Fails not_running for another run. */
+  readLinesOf(run: string): Promise<string[]>;
 }
 
 /** A prompt that was submitted. */
@@ -40,6 +42,9 @@ interface SubmittedPrompt {
   /** Whether the program may still resume a conversation, and queue the prompt meanwhile. */
   mayBeQueued: boolean;
 }
+
+/** Whether the agent has no process. */
+const hasEnded = ({ state }: AgentStatus): boolean => state === 'exited' || state === 'asleep';
 
 export class AgentPrompts {
   private readonly options: AgentPromptsOptions;
@@ -229,6 +234,8 @@ export class AgentPrompts {
     let untaken: number | null = null;
     const isOver = (): PromptLook<AgentStatus> => {
       const status = this.options.status();
+      // Its end may come before the answer to the submitting key, and then counts as earlier.
+      if (hasEnded(status)) return { found: status };
       const hasChanged = status.since > submitted.at;
       // A program that takes the prompt from its own queue is idle for a moment.
       const briefMs = submitted.mayBeQueued ? this.unsettledMs(status) : 0;
@@ -258,20 +265,19 @@ export class AgentPrompts {
   private isTaken(
     { text }: OpenPrompt,
     { at, mayBeQueued }: SubmittedPrompt,
-    { since, state }: AgentStatus,
+    status: AgentStatus,
     lines: readonly string[],
   ): boolean {
+    const { since, state } = status;
+    if (hasEnded(status)) return true;
     if (mayBeQueued && state === 'idle') return isTextShown(text, [], lines);
     return since > at || lines.length > 0;
   }
 
-  /** The lines shown now that were not there before; none when the run has ended. */
+  /** The lines shown now that were not there before; none when another run has begun. */
   private linesSince({ before, run }: SubmittedPrompt): Promise<string[]> {
-    const { readLines, status, terminal } = this.options;
-    const hasEnded = ['exited', 'asleep'].includes(status().state) || terminal().run !== run;
-    if (hasEnded) return Promise.resolve([]);
     return tolerateFailure(
-      readLines().then((after) => appearedLines(before ?? [], after)),
+      this.options.readLinesOf(run).then((after) => appearedLines(before ?? [], after)),
       () => [],
     );
   }

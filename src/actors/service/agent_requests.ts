@@ -52,6 +52,7 @@ export class AgentRequests {
         const read = this.ofTerminal((terminal, ...live) => terminal.screen(...live, false, true));
         return (await read).lines;
       },
+      readLinesOf: async (run) => (await this.options.terminal.latestScreen(run)).lines,
     });
   }
 

@@ -82,6 +82,15 @@ export class AgentTerminal {
     return this.of(run, size).terminal.screen.read(ansi, isWhole);
   }
 
+  /**
+   * The scrollback and the screen of the run whose terminal was used last, also after its end. Fails
+   * not_running for another run.
+   */
+  async latestScreen(run: string): Promise<ScreenReading> {
+    if (this.current?.run !== run) throw fail('not_running', 'another run has the terminal');
+    return this.current.terminal.screen.read(false, true);
+  }
+
   /** Types bytes as they are. Resolves when the program has room. Fails daemon_busy. */
   async typeBytes(run: string, size: TerminalSize, data: Uint8Array): Promise<void> {
     await this.of(run, size).input.type(data);

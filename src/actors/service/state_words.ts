@@ -50,12 +50,23 @@ export interface DecidedState {
   until: number | null;
 }
 
-/** The time `ms` after the last output. Output in the future means that the clock was set back: long ago. */
-const outputPlus = ({ now, terminal: { lastOutputAt } }: StateFacts, ms: number): number =>
-  lastOutputAt === null || lastOutputAt > now ? 0 : lastOutputAt + ms;
+/** `ms` after `at`; 0: `at` never was, or long ago: in the future means that the clock was set back. */
+const after = ({ now }: StateFacts, at: number | null, ms: number): number =>
+  at === null || at > now ? 0 : at + ms;
+
+const outputPlus = (facts: StateFacts, ms: number): number => after(facts, facts.terminal.lastOutputAt, ms);
 
 /** When the output will have been quiet for long enough not to count as work. */
 const quietAt = (facts: StateFacts): number => outputPlus(facts, AGENT_STATE.outputMs);
+
+/** When the output will have been quiet for long enough after the last report of a hook, too. */
+const quietAfterHook = (facts: StateFacts): number =>
+  Math.max(quietAt(facts), after(facts, facts.hook?.at ?? null, AGENT_STATE.outputMs));
+
+/** Whether the last drawing of the screen shows all output. */
+function isScreenCurrent({ drawn, now, terminal: { lastOutputAt } }: StateFacts): boolean {
+  return drawn !== null && (lastOutputAt === null || lastOutputAt > now || drawn.at >= lastOutputAt);
+}
 
 /** Whether the screen has been drawn since `time`, and so shows what followed. */
 const isDrawnSince = ({ drawn }: StateFacts, time: number | null): boolean =>
@@ -81,8 +92,8 @@ function hookWord(facts: StateFacts): StateWord | null {
       ? isAnswered(facts, hook.at)
       : hook.state === 'working' &&
         drawn?.reading.screen?.state === 'idle' &&
-        now >= quietAt(facts) &&
-        isDrawnSince(facts, hook.at);
+        now >= quietAfterHook(facts) &&
+        isScreenCurrent(facts);
   return isOver ? null : { state: hook.state, rule: 'reported', at: hook.at };
 }
 
@@ -135,7 +146,8 @@ export function decideState(facts: StateFacts): DecidedState {
   const quiet = quietAt(facts);
   if (first) {
     // Work reported by a hook or a progress may end by quiet alone.
-    const dues = [quiet, outputPlus(facts, AGENT_STATE.progressMs)].filter((due) => due > now);
+    const ends = [quiet, quietAfterHook(facts), outputPlus(facts, AGENT_STATE.progressMs)];
+    const dues = ends.filter((due) => due > now);
     return decided(first.state, first.authority, first.rule, dues.length > 0 ? Math.min(...dues) : null);
   }
   if (isStarting) return decided('starting', 'process', 'not-ready');

@@ -57,7 +57,8 @@ class Program {
       if (!this.isDeaf) this.print(text);
       this.onTyped(text);
     },
-    readLines: async () => this.output.split(this.maySubmitLate ? '\n' : /[\r\n]+/),
+    readLines: async () => this.lines(),
+    readLinesOf: async () => this.lines(),
   });
 
   get watching(): number {
@@ -97,6 +98,10 @@ class Program {
   /** Everything typed, with Enter as `!`. */
   typed(): string {
     return this.written.join('').replaceAll('\r', '!');
+  }
+
+  private lines(): string[] {
+    return this.output.split(this.maySubmitLate ? '\n' : /[\r\n]+/);
   }
 
   private watch(onChange: () => void): () => void {
@@ -649,5 +654,17 @@ describe('a prompt that waits', () => {
       expect((await answer).split('|')[0]).toBe(expected);
       expect(bot.watching).toBe(0);
     }
+  });
+
+  it('ends with the output of an agent that has exited before the answer to the submitting key came', async () => {
+    const bot = new Program();
+    bot.onTyped = (text) => {
+      if (text !== '\r') return;
+      bot.print('bye\r');
+      bot.become('exited');
+    };
+    const answer = bot.prompt('exit', { wait: 'idle' });
+    await bot.pass(TYPING_MS);
+    expect(await answer).toBe('exited|exit|bye');
   });
 });

@@ -25,14 +25,16 @@ function drawn(state: ReportedState | null, agoMs = 100): StateFacts['drawn'] {
 
 const hook = (state: ReportedState, agoMs: number): HookWord => ({ state, message: null, at: NOW - agoMs });
 
+const factsOf = (facts: Partial<StateFacts>, quietMs = 60_000): StateFacts => ({
+  ...{ now: NOW, isStarting: false, startedAt: 0, typedAt: null, hook: null, drawn: null },
+  hasRecordedRules: false,
+  hasShown: true,
+  terminal: { lastOutputAt: NOW - quietMs, isMoving: false, signals: SIGNALS },
+  ...facts,
+});
+
 const decide = (facts: Partial<StateFacts>, quietMs = 60_000): string => {
-  const { state, reason } = decideState({
-    ...{ now: NOW, isStarting: false, startedAt: 0, typedAt: null, hook: null, drawn: null },
-    hasRecordedRules: false,
-    hasShown: true,
-    terminal: { lastOutputAt: NOW - quietMs, isMoving: false, signals: SIGNALS },
-    ...facts,
-  });
+  const { state, reason } = decideState(factsOf(facts, quietMs));
   return `${state} ${reason.authority}`;
 };
 
@@ -57,6 +59,19 @@ it('the state of a hook ends when what it reported has ended', () => {
   const works = hook('working', 9_000);
   expect(decide({ hook: works, drawn: drawn('idle', 4_000) }, 4_000)).toBe('idle screen');
   expect(decide({ hook: works, drawn: drawn('idle', 1_000) }, 1_000)).toBe('working hook');
+  // The drawing is older than the last output.
+  expect(decide({ hook: works, drawn: drawn('idle', 5_000) }, 4_000)).toBe('working hook');
+});
+
+it('a report of work that no output follows is over once the prompt has been quiet for long enough after it', () => {
+  const shown = drawn('idle', 59_000);
+  const late = (agoMs: number) => ({ hook: hook('working', agoMs), drawn: shown });
+  expect(decide(late(2_900))).toBe('working hook');
+  const { until } = decideState(factsOf(late(1_000)));
+  expect(until).toBe(NOW + 2_000);
+  expect(decide(late(3_000))).toBe('idle screen');
+  // The clock was set back since.
+  expect(decide(late(-3_600_000))).toBe('idle screen');
 });
 
 it('progress counts as working as long as the output is recent', () => {
