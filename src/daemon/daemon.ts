@@ -40,6 +40,8 @@ export interface Daemon {
   stop(): Promise<void>;
   /** Rereads the token, the allowed callers, and the log limits: docs/reference.md "Signals". */
   reload(): Promise<void>;
+  /** Lets a process of its own stop this daemon and start the next one: docs/reference.md "Signals". */
+  restart(): void;
 }
 
 /** Deadline for the shutdown of all services, which has time limits of its own. */
@@ -147,6 +149,10 @@ class RunningDaemon implements Daemon {
       await threads.ensure('services');
       await end();
     });
+  }
+
+  restart(): void {
+    this.options.restart();
   }
 
   async reload(): Promise<void> {

@@ -18,6 +18,7 @@ import { statePaths } from '../settings/state_paths.ts';
 import type { Daemon } from './daemon.ts';
 import { report } from './daemon_log.ts';
 import { ignoreOutputErrors, runProgram } from './program.ts';
+import { daemonRestarter } from './restart_daemon.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 import type { StartedWorker } from './worker_thread.ts';
 
@@ -76,7 +77,18 @@ async function start(
   const hostEntry = fileURLToPath(entryUrl('host'));
   const reload = () => loadSettings(config, process.env);
   const { path: configPath } = configFile(config, process.env);
-  const options = { settings, stateDir, hostEntry, umask, restoreStore, verbose, configPath, reload };
+  const restart = daemonRestarter(stateDir, config, umask);
+  const options = {
+    settings,
+    stateDir,
+    hostEntry,
+    umask,
+    restoreStore,
+    verbose,
+    configPath,
+    reload,
+    restart,
+  };
   const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs, report);
   if (turn === 'started') spawnHost(stateDir, hostEntry);
   // Before the daemon serves: a host that is started later could not be.

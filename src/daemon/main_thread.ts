@@ -34,6 +34,8 @@ export interface DaemonOptions {
   configPath: string;
   /** Rereads the settings; rejects with a SettingsError. */
   reload: () => Promise<Settings>;
+  /** Lets a process of its own restart the daemon. */
+  restart: () => void;
 }
 
 export interface MainThread {

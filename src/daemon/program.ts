@@ -14,6 +14,8 @@ export interface RunningServer {
   stop(): Promise<void>;
   /** Rereads the settings: docs/reference.md "Signals". */
   reload(): Promise<void>;
+  /** Lets a process of its own stop this server and start the next one; absent: it cannot. */
+  restart?(): void;
 }
 
 /** Reports in one line why a server cannot continue, and exits: code 2 for user errors, 1 for others. */
@@ -64,6 +66,7 @@ export async function runProgram<S extends RunningServer>(
       void starting.then((server) => server.stop()).then(() => process.exit(0), giveUp);
     },
     reload: () => void starting.then((server) => server.reload()),
+    restart: () => void starting.then((server) => server.restart?.()),
   });
   const server = await starting.catch(giveUp);
   process.stdout.write(`berth: listening on ${server.url}\n`);

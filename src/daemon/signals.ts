@@ -14,6 +14,8 @@ export interface SignalHandlers {
   stop: () => void;
   /** Called at a SIGHUP of a daemon without a terminal. */
   reload: () => void;
+  /** Called at a SIGUSR2, unless the daemon is ending. */
+  restart: () => void;
 }
 
 /**
@@ -26,7 +28,7 @@ function killSelf(signal: NodeJS.Signals): void {
 }
 
 /** Handles the signals of the daemon for the life of the process. */
-export function onSignals({ stop, reload }: SignalHandlers): void {
+export function onSignals({ stop, reload, restart }: SignalHandlers): void {
   let first: number | undefined;
   const end = (signal: NodeJS.Signals): void => {
     const now = performance.now();
@@ -45,5 +47,8 @@ export function onSignals({ stop, reload }: SignalHandlers): void {
     // With a controlling terminal, SIGHUP means that the terminal was closed.
     if (hasTerminal(process.pid) ?? process.stdin.isTTY === true) end(signal);
     else reload();
+  });
+  process.on('SIGUSR2', () => {
+    if (first === undefined) restart();
   });
 }

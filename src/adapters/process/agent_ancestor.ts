@@ -1,6 +1,7 @@
 // The agent that this process belongs to, where its program keeps the agent's variables from its children:
 // docs/reference.md "Agent tokens". Without a process table (macOS) it is not found.
-import { environOf, ownerOf, processRow } from './process_table.ts';
+import { upwardsFrom } from './ancestors.ts';
+import { environOf } from './process_table.ts';
 import { variableInEnviron } from './process_tree.ts';
 
 const TOKEN = 'BERTH_AGENT_TOKEN';
@@ -9,17 +10,12 @@ const AGENT = 'BERTH_AGENT';
 const VARIABLES = ['BERTH_URL', AGENT, TOKEN] as const;
 /** Each of them names a daemon, and whoever has set it means that one. */
 const CHOICES = ['BERTH_URL', 'BERTH_STATE_DIR', 'BERTH_CONFIG'] as const;
-/** More than any tree of processes is deep. */
-const MAX_DEPTH = 256;
 
 /** The environment of the nearest process above this one that has the token of an agent. */
 function agentEnviron(): Buffer | undefined {
-  const user = process.getuid?.();
-  let pid = process.ppid;
-  for (let depth = 0; depth < MAX_DEPTH && pid > 1 && ownerOf(pid) === user; depth += 1) {
+  for (const pid of upwardsFrom(process.ppid)) {
     const environ = environOf(pid);
     if (environ && variableInEnviron(environ, `${TOKEN}=`)) return environ;
-    pid = processRow(pid)?.ppid ?? 0;
   }
   return undefined;
 }

@@ -2,8 +2,15 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
-import { isSuspended, SUSPENDED, wayToContinue } from '../../adapters/process/process_table.ts';
+import { isWithinRun } from '../../adapters/process/ancestors.ts';
+import {
+  isSuspended,
+  SUSPENDED,
+  signalDisposition,
+  wayToContinue,
+} from '../../adapters/process/process_table.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
 import { statePaths } from '../../settings/state_paths.ts';
@@ -66,6 +73,11 @@ export const daemonStopCommand = defineCommand({
     'configuration. They stay registered.',
   run: async (context) => {
     const { stateDir } = await context.local();
+    const running = runningDaemon(stateDir);
+    if (running && isWithinRun(stateDir, running.pid))
+      context.out.note(
+        'Berth runs this shell and may end it with the daemon. `berth daemon restart` also works from here.',
+      );
     const daemon = await stopBackgroundDaemon(context, stateDir);
     const text = daemon ? `the daemon has ended (pid ${daemon.pid})` : 'no daemon was running';
     context.out.record({ stopped: daemon !== undefined, pid: daemon?.pid ?? null }, () => text);
@@ -100,6 +112,15 @@ export const daemonStatusCommand = defineCommand({
   },
 });
 
+/** Throws a CommandError if the daemon is of a version that does not handle the signal for a restart. */
+function checkRestartsItself(pid: number): void {
+  if (signalDisposition(pid, constants.signals.SIGUSR2) === 'caught') return;
+  throw new CommandError(
+    'this command would end with the daemon, so that nothing started the next one',
+    'Call it from a shell that Berth does not run.',
+  );
+}
+
 export const daemonRestartCommand = defineCommand({
   about:
     'Services end with it, unless shutdown.services is "keep" in the configuration; then they run on ' +
@@ -108,11 +129,15 @@ export const daemonRestartCommand = defineCommand({
     const local = await context.local();
     const before = runningDaemon(local.stateDir);
     const manager = activeInitSystem();
+    const isWithin = !manager && before !== undefined && isWithinRun(local.stateDir, before.pid);
+    if (isWithin) checkRestartsItself(before.pid);
+    if (isWithin) context.out.note('The daemon restarts itself: Berth runs this shell and may end it.');
     if (manager) runAll([manager.restart]);
-    else await stopBackgroundDaemon(context, local.stateDir);
-    const { pid, port } = manager
-      ? await nextDaemon(context, local, before?.pid)
-      : await startBackgroundDaemon(context, local);
+    else await stopBackgroundDaemon(context, local.stateDir, isWithin ? 'SIGUSR2' : 'SIGTERM');
+    const { pid, port } =
+      manager || isWithin
+        ? await nextDaemon(context, local, before?.pid)
+        : await startBackgroundDaemon(context, local);
     const record = { pid, url: localUrl(local.settings.bind, port), before: before?.pid ?? null };
     context.out.record(record, () => `the daemon is running at ${record.url} (pid ${pid})`);
     return undefined;

@@ -168,17 +168,21 @@ export async function lockingDaemon(stateDir: string): Promise<DaemonIdentity | 
   return holder && { pid: holder.pid, startTime: holder.startTicks };
 }
 
-/** Stops the daemon of this state directory and resolves once it has ended; undefined if none runs. */
+/**
+ * Stops the daemon of this state directory by `signal` and resolves once it has ended; undefined if none
+ * runs.
+ */
 export async function stopBackgroundDaemon(
   context: CommandContext,
   stateDir: string,
+  signal: NodeJS.Signals = 'SIGTERM',
 ): Promise<DaemonIdentity | undefined> {
   // Someone may have deleted daemon.json, or the whole directory.
   const daemon = runningDaemon(stateDir) ?? (await lockingDaemon(stateDir));
   if (!daemon) return undefined;
   // A suspended process acts on no signal before it continues.
   process.kill(daemon.pid, 'SIGCONT');
-  process.kill(daemon.pid, 'SIGTERM');
+  process.kill(daemon.pid, signal);
   const progress = createProgress(context.out);
   progress.begin('the daemon', 'stopping its services and itself');
   try {
