@@ -1,6 +1,6 @@
 // docs/reference.md "Damaged store", through the real daemon and the real command.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { openStore } from '../../src/adapters/storage/store.ts';
@@ -154,7 +154,7 @@ it('a damaged row is named by the log and by doctor, and the other rows are used
   const daemon = await startDaemon({ stateDir });
   expect((await daemon.request('GET', '/v1/services')).body).toEqual({ services: [] });
   expect(daemon.stderr()).toContain('store: the row web of services is damaged and was left out');
-  expect(doctor(daemon)).toContain('damaged rows of the store were left out: services.web');
+  expect(doctor(daemon)).toContain('damaged or lost rows of the store were left out: services.web');
 });
 
 const KEPT = { name: 'kept', port: null, cmd: 'echo precious; exec sleep 100' };
@@ -172,6 +172,25 @@ async function killedState(): Promise<{ stateDir: string; pid: number }> {
 const keptLines = async (daemon: Daemon) =>
   (await daemon.request('GET', '/v1/services/kept/logs')).body.lines;
 
+it.each([
+  ['the copy lacks', true],
+  ['there is no copy for', false],
+])('a restored store leaves alone what runs and %s', async (_, hasCopy) => {
+  const { stateDir, pid } = await killedState();
+  const store = join(stateDir, 'store.mdb');
+  if (hasCopy) await writeStoreCopy(join(stateDir, 'store.copy'), []);
+  truncateSync(store, 8_192);
+  const first = await startDaemon({ stateDir, args: ['--restore-store'] });
+  expect((await first.request('GET', '/v1/services')).body).toEqual({ services: [] });
+  expect(first.stderr()).toContain('whose processes and logs stay until they are registered: kept');
+  expect(doctor(first)).toContain('rows of the store were left out: services.kept');
+  await stopDaemon(first);
+  const daemon = await startDaemon({ stateDir });
+  expect((await daemon.request('POST', '/v1/services', KEPT)).status).toBe(201);
+  await eventually(async () => (await daemon.request('GET', '/v1/services/kept')).body.pid === pid);
+  expect(await keptLines(daemon)).toEqual(['precious']);
+});
+
 it('a damaged row of a running service is that of the copy again, with its process and logs', async () => {
   const { stateDir, pid } = await killedState();
   const store = openStore(join(stateDir, 'store.mdb'));
@@ -183,7 +202,9 @@ it('a damaged row of a running service is that of the copy again, with its proce
   expect(kept).toMatchObject({ status: 'running', pid, cmd: KEPT.cmd });
   expect(await keptLines(daemon)).toEqual(['precious']);
   expect(daemon.stderr()).toContain('the row kept of services is damaged and is now that of the copy of');
-  expect(doctor(daemon)).toContain('damaged rows of the store are now those of its last copy: services.kept');
+  expect(doctor(daemon)).toContain(
+    'damaged or lost rows of the store are now those of its last copy: services.kept',
+  );
 });
 
 it('a damaged row without a copy leaves process and logs to the next registration', async () => {
@@ -207,7 +228,7 @@ it('what belongs to a row that was left out ends once its bytes are removed', as
   expect(doctor(first)).toContain(`Then remove ${join(stateDir, 'damaged')};`);
   const { code, stderr } = outcome(['--state-dir', stateDir, 'rm', 'kept']);
   expect(code).toBe(1);
-  expect(stderr).toContain('kept: its record is damaged and was left out');
+  expect(stderr).toContain('kept: its record was damaged or lost');
   expect(stderr).toContain(`Or remove ${join(stateDir, 'damaged')}:`);
   expect([isAlive(pid), existsSync(join(stateDir, 'logs', 'kept'))]).toEqual([true, true]);
   first.signal('SIGKILL');

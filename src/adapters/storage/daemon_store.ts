@@ -1,11 +1,13 @@
 // The store of a daemon: docs/reference.md "Damaged store". Opened only once the state directory belongs to
 // this daemon.
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { COMMAND_ID_PATTERN } from '../../protocol/commands.ts';
+import { SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
 import type { ServiceSpec, StoredService } from '../../protocol/service.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import type { StatePaths } from '../../settings/state_paths.ts';
-import { setAside } from './damaged_rows.ts';
+import { leaveOutServices, setAside } from './damaged_rows.ts';
 import { type FieldTypes, hasFields } from './field_types.ts';
 import { decodeRow, encodeRow } from './row_codec.ts';
 import { openStore, STORE_FORMAT, type StoreOptions } from './store.ts';
@@ -105,8 +107,19 @@ async function replaceStore(path: string, rows: readonly EncodedRow[]): Promise<
   }
 }
 
+/** The services that have logs, and no row among `rows`. */
+function lostServices({ logs }: StatePaths, rows: readonly EncodedRow[]): string[] {
+  const known = new Set(rows.flatMap(({ table, key }) => (table === 'services' ? key : [])));
+  const names = existsSync(logs) ? readdirSync(logs) : [];
+  return names.filter(
+    (name) => SERVICE_NAME_PATTERN.test(name) && !COMMAND_ID_PATTERN.test(name) && !known.has(name),
+  );
+}
+
 async function restoreStore({ paths, report }: FirstStoreOptions): Promise<void> {
   const rows = rowsOfCopy(paths);
+  const lost = lostServices(paths, rows ?? []);
+  leaveOutServices(paths.damaged, lost);
   const time = rows && storeCopyTime(paths.storeCopy);
   const old = `${paths.store}.old`;
   const isReplaced = existsSync(paths.store);
@@ -114,6 +127,10 @@ async function restoreStore({ paths, report }: FirstStoreOptions): Promise<void>
   await replaceStore(paths.store, rows ?? []);
   const from = time ? `the store is the copy of ${time.toISOString()} again` : 'the store is a new one';
   report(isReplaced ? `${from}; what was there is now ${old}` : from);
+  if (lost.length > 0)
+    report(
+      `it lacks these services, whose processes and logs stay until they are registered: ${lost.join(', ')}`,
+    );
 }
 
 const STORED_FIELDS: FieldTypes<Pick<StoredService, 'spec' | 'revision'>> = {

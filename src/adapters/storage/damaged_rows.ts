@@ -65,3 +65,10 @@ export function leftOutServices(folder: string): ReadonlySet<string> {
   const rows = damagedRows(folder).leftOut.filter((row) => row.startsWith(prefix));
   return new Set(rows.map((row) => row.slice(prefix.length)));
 }
+
+/** Counts the rows of these services, which are lost, as left out. Throws the system's error. */
+export function leaveOutServices(folder: string, names: readonly string[]): void {
+  const known = leftOutServices(folder);
+  for (const key of names)
+    if (!known.has(key)) keepRow(folder, { table: 'services', key, bytes: Buffer.alloc(0) }, false);
+}

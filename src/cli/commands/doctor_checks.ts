@@ -114,7 +114,7 @@ const store = withLocal(async (_cli, { stateDir: path }) => {
     const names = `${rows.slice(0, 10).join(', ')}${rows.length > 10 ? ' and others' : ''}`;
     return rows.length === 0
       ? []
-      : [{ state: 'warning', about: `damaged rows of the store ${outcome}: ${names}`, fix }];
+      : [{ state: 'warning', about: `damaged or lost rows of the store ${outcome}: ${names}`, fix }];
   };
   return [
     ...finding(

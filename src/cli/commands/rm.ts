@@ -22,7 +22,7 @@ async function leftOutError(
   const { damaged } = statePaths((await context.local()).stateDir);
   if (!leftOutServices(damaged).has(name)) return undefined;
   return new CommandError(
-    'its record is damaged and was left out',
+    'its record was damaged or lost',
     'Register it again, which takes over its process and logs, then remove it. Or remove ' +
       `${damaged}: the next start of the daemon ends and deletes what is not registered.`,
   );
