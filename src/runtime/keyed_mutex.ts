@@ -7,6 +7,11 @@ const ignore = (): void => {};
 export class KeyedMutex {
   private readonly tails = new Map<string, Promise<unknown>>();
 
+  /** Whether work on `key` runs or waits. */
+  isBusy(key: string): boolean {
+    return this.tails.has(key);
+  }
+
   /** Settles as `work` does. A failure does not block the work after it. */
   runExclusive<R>(key: string, work: () => Promise<R>): Promise<R> {
     const result = (this.tails.get(key) ?? Promise.resolve()).then(work);

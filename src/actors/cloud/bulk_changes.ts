@@ -1,23 +1,35 @@
 // Requests to put many workloads to sleep or wake them: docs/reference.md "Bulk sleep and wake".
-import type { BulkChange, BulkResult, StoredWorkload } from '../../protocol/cloud.ts';
+import type { BulkChange, BulkResult, ObservedWorkload, StoredWorkload } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { selectorOfWorkloads } from '../../protocol/workload_selection.ts';
 import { tolerateFailure } from '../../runtime/actor.ts';
 import { Semaphore } from '../../runtime/semaphore.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { isSleptBy, isWokenBy } from './receipt_checks.ts';
+import type { RequestOrder } from './request_order.ts';
 import type { InTurn } from './wake_order.ts';
 
 export interface BulkChangesOwner {
   rows(): StoredWorkload[];
-  /** Resolves with the replica count after the change. */
-  sleep(id: string, holdMs: number | null, operation: string | undefined): Promise<number>;
+  /** undefined: it is no longer in its cluster. */
+  get(id: string): StoredWorkload | undefined;
+  readonly requests: RequestOrder;
+  /** See `ScaleChanges.note`. */
+  note(ids: readonly string[], to: BulkChange['to'], order: number): void;
+  /** Resolves with the workload after the change. */
+  sleep(id: string, change: Pick<BulkChange, 'holdMs' | 'operation'>): Promise<ObservedWorkload>;
   /** `inTurn` makes each change in the cluster; waits for dependencies are outside of it. */
-  wake(id: string, change: Pick<BulkChange, 'operation' | 'subject'>, inTurn: InTurn): Promise<number>;
+  wake(
+    id: string,
+    change: Pick<BulkChange, 'operation' | 'subject'>,
+    inTurn: InTurn,
+  ): Promise<ObservedWorkload>;
   /** Whether a wake of the workload is under way or waits for its dependencies. */
   isWaking(id: string): boolean;
+  /** Whether a workload is as the list has it, and no change of it is under way. */
+  isSettled(row: StoredWorkload): boolean;
   /** The change of one workload after the other as a dry run, see `ScaleChanges.rehearsal`. */
-  rehearsal(change: BulkChange): (id: string) => Promise<number>;
+  rehearsal(change: BulkChange, operation: string): (id: string) => Promise<ObservedWorkload>;
   /** These changes have failed. Resolves when that is in the audit log. */
   onFailed(change: BulkChange, results: readonly BulkResult[]): Promise<void>;
 }
@@ -33,8 +45,39 @@ const byPlace = (one: StoredWorkload, other: StoredWorkload): number =>
 /** A workload of a bulk change, with its place among the results. */
 type Numbered = readonly [index: number, row: StoredWorkload];
 
-/** Makes the change of a workload, and resolves with the replica count after it. */
-type ChangeOne = (id: string, inTurn: InTurn) => Promise<number>;
+/** Makes the change of a workload, and resolves with the workload after it. */
+type ChangeOne = (row: StoredWorkload) => Promise<ObservedWorkload>;
+
+/** The operation in the receipts of dry runs, which are not stored. */
+const REHEARSED = '0'.repeat(26);
+
+const isDoneBy = (seen: ObservedWorkload, operation: string | undefined): boolean =>
+  isSleptBy(seen, operation) || isWokenBy(seen, operation);
+
+const isThere = (replicas: number, to: BulkChange['to']): boolean => (replicas === 0) === (to === 'asleep');
+
+/** The outcome of a change, or of its dry run. `isChange`: it is one even if another request has made it. */
+function outcomeOf(
+  before: ObservedWorkload,
+  after: ObservedWorkload,
+  { to, isDryRun, operation }: BulkChange,
+  isChange: boolean,
+): Pick<BulkResult, 'outcome' | 'replicas' | 'code' | 'message'> {
+  const made = isDryRun ? REHEARSED : operation;
+  // Already done and undone since, so the answer is the same as then.
+  const count = isSleptBy(after, made) ? 0 : after.replicas;
+  if (!isThere(count, to)) {
+    const message = 'something else has changed its replicas at the same time';
+    const replicas = isDryRun ? before.replicas : count;
+    return { outcome: 'failed', replicas, code: 'workload_conflict', message };
+  }
+  const fine = { code: null, message: null };
+  if (!isChange && !isDoneBy(after, made)) return { ...fine, outcome: 'unchanged', replicas: count };
+  if (!isDryRun) return { ...fine, outcome: 'changed', replicas: count };
+  // The list does not have what it would change.
+  const present = isThere(before.replicas, to) ? (after.receipt?.replicas ?? 0) : before.replicas;
+  return { ...fine, outcome: 'would_change', replicas: present };
+}
 
 const isDependent = ({ seen }: StoredWorkload): boolean => Boolean(seen.sleep?.after);
 
@@ -75,7 +118,8 @@ export class BulkChanges {
           hint: 'Name a cluster or namespaces, and send it once for each.',
         },
       );
-    const results = await this.changeAll(rows, change);
+    const changeOne = this.changeOf(rows, change);
+    const results = await this.owner.requests.during(() => this.changeAll(rows, change, changeOne));
     // Not a result of the workload: once the whole operation fails, a retry with its key goes on with it.
     const prevented = results.filter(({ code }) => code === 'standing_by');
     const left = results.filter(({ code }) => this.isEnded && code === 'daemon_busy');
@@ -102,9 +146,12 @@ export class BulkChanges {
    * Begins some workloads per cluster at a time, so that one that waits for its dependencies delays no other.
    * Not all at once: the time that a wake waits counts from its beginning.
    */
-  private async changeAll(rows: readonly StoredWorkload[], change: BulkChange): Promise<BulkResult[]> {
+  private async changeAll(
+    rows: readonly StoredWorkload[],
+    change: BulkChange,
+    changeOne: ChangeOne,
+  ): Promise<BulkResult[]> {
     const results: BulkResult[] = [];
-    const changeOne = this.changeOf(change);
     const changeRest = async (rest: Iterator<Numbered>): Promise<void> => {
       for (let next = rest.next(); !next.done; next = rest.next()) {
         const [index, row] = next.value;
@@ -127,41 +174,52 @@ export class BulkChanges {
     return results;
   }
 
-  private changeOf(change: BulkChange): ChangeOne {
-    const { to, holdMs, isDryRun, operation } = change;
+  private changeOf(rows: readonly StoredWorkload[], change: BulkChange): ChangeOne {
+    const { to, isDryRun } = change;
+    const { owner } = this;
     if (isDryRun) {
-      const rehearse = this.owner.rehearsal(change);
-      return (id, inTurn) => inTurn(() => rehearse(id));
+      const rehearse = owner.rehearsal(change, REHEARSED);
+      return ({ id, clusterId }) => this.inLane(clusterId, () => rehearse(id));
     }
-    return to === 'asleep'
-      ? (id, inTurn) => inTurn(() => this.owner.sleep(id, holdMs, operation))
-      : (id, inTurn) => this.owner.wake(id, change, inTurn);
+    const { requests } = owner;
+    const order = requests.next();
+    const ids = rows.map(({ id }) => id);
+    owner.note(ids, to, order);
+    return async ({ id: changed, clusterId }) => {
+      // Before its dependencies are woken.
+      requests.assertLast(changed, to, order);
+      const inTurn: InTurn = (id, work) =>
+        this.inLane(clusterId, () => {
+          requests.assertLast(id, to, order);
+          return work();
+        });
+      return to === 'asleep'
+        ? inTurn(changed, () => owner.sleep(changed, change))
+        : owner.wake(changed, change, inTurn);
+    };
   }
 
   private async resultOf(
-    { id, clusterId, seen }: StoredWorkload,
-    { to, isDryRun, operation }: BulkChange,
+    selected: StoredWorkload,
+    change: BulkChange,
     changeOne: ChangeOne,
   ): Promise<BulkResult> {
-    const { kind, namespace, name, replicas } = seen;
+    const { id, clusterId } = selected;
+    // Its turn may come long after the request.
+    const row = this.owner.get(id) ?? selected;
+    const { kind, namespace, name, replicas } = row.seen;
     const subject = { id, clusterId, kind, namespace, name };
-    const isThere = (count: number): boolean => (count === 0) === (to === 'asleep');
-    // Already done for this operation, so the answer is the same as then.
-    if (isThere(replicas) && (isSleptBy(seen, operation) || isWokenBy(seen, operation)))
-      return { ...subject, outcome: 'changed', replicas, code: null, message: null };
+    const isAlready = isThere(replicas, change.to);
+    if (isAlready && this.owner.isSettled(row)) {
+      // Already done for this operation, so the answer is the same as then.
+      const outcome = isDoneBy(row.seen, change.operation) ? 'changed' : 'unchanged';
+      return { ...subject, outcome, replicas, code: null, message: null };
+    }
     // The sleep precedes a wake that has not changed anything yet.
-    const isOpen = to === 'asleep' && this.owner.isWaking(id);
-    if (isThere(replicas) && !isOpen)
-      return { ...subject, outcome: 'unchanged', replicas, code: null, message: null };
-    const changed = changeOne(id, (work) => this.inLane(clusterId, work));
-    const done = changed.then((count): BulkResult => {
-      const outcome = isThere(count) ? (isDryRun ? 'would_change' : 'changed') : 'failed';
-      const message = isThere(count) ? null : 'something else has changed its replicas at the same time';
-      const after = isDryRun ? replicas : count;
-      return { ...subject, outcome, replicas: after, code: message && 'workload_conflict', message };
-    });
+    const isOpen = change.to === 'asleep' && this.owner.isWaking(id);
+    const isChange = !isAlready || isOpen;
     return tolerateFailure(
-      done,
+      changeOne(row).then((after) => ({ ...subject, ...outcomeOf(row.seen, after, change, isChange) })),
       ({ code, message }): BulkResult => ({ ...subject, outcome: 'failed', replicas: null, code, message }),
     );
   }

@@ -13,6 +13,7 @@ import type { Clock, MessageOf } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { HTTP } from '../../settings/limits.ts';
 import { isSleptBy, isWokenBy } from './receipt_checks.ts';
+import type { RequestOrder } from './request_order.ts';
 import { AlteredRequest, type DaemonPod, endCutOff, putToSleep, wakeUp } from './sleep.ts';
 import { type InTurn, type WakeOrderOwner, WakeOrders, type WakeRequestOf } from './wake_order.ts';
 import type { WakeQuota } from './wake_quota.ts';
@@ -23,6 +24,7 @@ import { currentReceiptOf, isSpent } from './workload_receipts.ts';
 import { lastCountOf, withFailedSleep } from './workload_record.ts';
 
 export interface ScaleChangesOwner extends WakeOrderOwner {
+  readonly requests: RequestOrder;
   readonly clock: Clock;
   /** The name of this Berth. */
   readonly self: string;
@@ -64,9 +66,20 @@ export class ScaleChanges {
     });
   }
 
-  /** See WorkloadsProtocol. */
-  sleep(message: MessageOf<WorkloadsProtocol, 'sleep'>): Promise<{ replicas: number; slept: boolean }> {
+  /** Earlier bulk changes leave these workloads to the request at the place `order`. */
+  note(ids: readonly string[], to: BulkChange['to'], order: number): void {
+    const { requests, table } = this.owner;
+    if (!requests.isOpen) return;
+    const rows = ids.flatMap((id) => table.get(id) ?? []);
+    // An earlier sleep must not end what a wake needs.
+    const needed = to === 'awake' ? this.orders.neededBy(rows) : [];
+    for (const id of [...ids, ...needed]) requests.note(id, to, order);
+  }
+
+  /** See WorkloadsProtocol. `isBulk`: as a part of a bulk change. */
+  sleep(message: MessageOf<WorkloadsProtocol, 'sleep'>, isBulk = false): Promise<ObservedWorkload> {
     const { id, by } = message;
+    if (by === 'request' && !isBulk) this.note([id], 'asleep', this.owner.requests.next());
     // A wake requested from now on belongs after this sleep.
     this.waking.delete(id);
     this.orders.overtake(id);
@@ -85,8 +98,7 @@ export class ScaleChanges {
       const slept = seen.replicas === 0;
       if (by === 'idle' && slept)
         owner.events.onAutoSlept(before, owner.policies.idleOf(before)?.minutes ?? 0, message.policy);
-      // Already done and undone since, so the answer is the same as then.
-      return { replicas: isSleptBy(seen, message.operation) ? 0 : seen.replicas, slept };
+      return seen;
     });
   }
 
@@ -94,13 +106,19 @@ export class ScaleChanges {
   async wake(
     { id, by, operation, policy, subject }: Omit<MessageOf<WorkloadsProtocol, 'wake'>, 'waitMs'>,
     inTurn?: InTurn,
-  ): Promise<Pick<ObservedWorkload, 'replicas'>> {
+  ): Promise<ObservedWorkload> {
     const request = { by, operation, policy, subject, inTurn };
+    if (by === 'request' && !inTurn) this.note([id], 'awake', this.owner.requests.next());
     if (by === 'connection') this.refuseWhileHeld(id);
     // Not shared: it may leave the workload asleep.
     if (by === 'schedule') return this.wakeInOrder(id, request);
     const underWay = this.waking.get(id);
     return underWay && underWay.subject === subject ? underWay.woken : this.startWake(id, request);
+  }
+
+  /** Whether a sleep or wake is under way, or waits. */
+  isChanging(id: string): boolean {
+    return this.mutex.isBusy(id) || this.isWaking(id);
   }
 
   /** Whether a wake is under way or waits for its dependencies. */
@@ -110,19 +128,23 @@ export class ScaleChanges {
 
   /**
    * Checks one after the other whether `change` could be made of workloads, and changes nothing: the result
-   * takes an id, and resolves with the replica count that the workload would have. Fails as the change would.
-   * The wakes checked count against the quota together.
+   * takes an id, and resolves with the workload as it would be, with `operation` in its receipt. Fails as the
+   * change would. The wakes checked count against the quota together.
    */
-  rehearsal({ to, holdMs, subject }: BulkChange): (id: string) => Promise<number> {
+  rehearsal(
+    { to, holdMs, subject }: BulkChange,
+    operation: string,
+  ): (id: string) => Promise<ObservedWorkload> {
     const quota = this.owner.quota.copy();
-    return async (id) => {
+    const rehearse = (id: string): Promise<ObservedWorkload> => {
       const before = this.owner.get(id);
-      const wake = { by: 'request', operation: undefined, policy: undefined, subject } as const;
-      const seen = await (to === 'asleep'
-        ? this.patchToSleep(before, { id, by: 'request', holdMs }, dryRunOf)
-        : this.patchAwake(before, wake, quota, dryRunOf));
-      return seen.replicas;
+      const wake = { by: 'request', operation, policy: undefined, subject } as const;
+      return to === 'asleep'
+        ? this.patchToSleep(before, { id, by: 'request', holdMs, operation }, dryRunOf)
+        : this.patchAwake(before, wake, quota, dryRunOf);
     };
+    // The change would wait for those under way.
+    return (id) => this.mutex.runExclusive(id, async () => rehearse(id));
   }
 
   /** See WorkloadsProtocol. */
@@ -200,7 +222,7 @@ export class ScaleChanges {
 
   private wakeAlone(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
     const change = () => this.mutex.runExclusive(id, () => this.wakeNow(this.owner.get(id), request));
-    return request.inTurn ? request.inTurn(change) : change();
+    return request.inTurn ? request.inTurn(id, change) : change();
   }
 
   private patchAwake(

@@ -23,8 +23,8 @@ export interface WakeRequestOf {
   inTurn: InTurn | undefined;
 }
 
-/** Runs a change in a cluster when its turn comes. */
-export type InTurn = <R>(change: () => Promise<R>) => Promise<R>;
+/** Runs the change of a workload in its cluster when its turn comes. */
+export type InTurn = <R>(id: string, change: () => Promise<R>) => Promise<R>;
 
 export interface WakeOrderOwner {
   readonly clock: Clock;
@@ -140,6 +140,19 @@ export class WakeOrders {
     const waitMs = request.by === 'connection' ? WAKE_ORDER.connectionWaitMs : WAKE_ORDER.waitMs;
     const end = this.owner.clock.monotonic() + waitMs;
     return this.unlessOvertaken(row, this.prepareUntil(row, request, end, new Set([row.id])), wake);
+  }
+
+  /** The ids of what wakes of these workloads wake before them. */
+  neededBy(workloads: readonly Row[]): Set<string> {
+    const needed = new Set<string>();
+    const rows = [...workloads];
+    const limit = rows.length + WAKE_ORDER.maxLooked;
+    for (let one = rows.pop(); one && needed.size < limit; one = rows.pop())
+      for (const next of dependenciesOf(one, (id) => this.owner.table.get(id))) {
+        if (!needed.has(next.id)) rows.push(next);
+        needed.add(next.id);
+      }
+    return needed;
   }
 
   /** A sleep of the workload is requested, and precedes its wakes that wait for its dependencies. */

@@ -185,6 +185,11 @@ export class WorkloadTable implements CommitSource {
     );
   }
 
+  /** Whether `row` is as it is in its cluster: changes there are reported as they happen. */
+  isCurrent(row: StoredWorkload): boolean {
+    return this.watches.missedFrom(row, this.clock.monotonic()) === null;
+  }
+
   /** Where to resume the watch of a scope, if that is a version of the API server `origin`. */
   position(clusterId: string, scope: WorkloadScope, origin: string): WatchPosition | null {
     return this.watches.position(clusterId, scope, origin);

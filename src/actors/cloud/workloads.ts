@@ -36,6 +36,8 @@ import { InformerReports } from './informer_reports.ts';
 import { LabelChanges } from './label_changes.ts';
 import { nameAutoscaler } from './name_autoscaler.ts';
 import { ReadyWait } from './ready_wait.ts';
+import { isSleptBy } from './receipt_checks.ts';
+import { RequestOrder } from './request_order.ts';
 import { ScaleChanges, type ScaleChangesOwner } from './scale_changes.ts';
 import type { DaemonPod } from './sleep.ts';
 import { steadyClock } from './steady_clock.ts';
@@ -63,6 +65,7 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
   private readonly context: Context;
   readonly ownPod: DaemonPod | null;
   readonly events: WorkloadEvents;
+  readonly requests = new RequestOrder();
   private readonly store: CloudStore;
   private readonly teller: CommitTeller;
   readonly table: WorkloadTable;
@@ -112,12 +115,14 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
     });
     this.bulk = new BulkChanges({
       rows: () => this.table.rows(),
-      sleep: async (id, holdMs, operation) =>
-        (await this.scale.sleep({ id, by: 'request', holdMs, ...(operation && { operation }) })).replicas,
-      wake: async (id, change, inTurn) =>
-        (await this.scale.wake({ id, by: 'request', ...change }, inTurn)).replicas,
+      get: (id) => this.table.get(id),
+      requests: this.requests,
+      note: (ids, to, order) => this.scale.note(ids, to, order),
+      sleep: (id, change) => this.scale.sleep({ id, by: 'request', ...change }, true),
+      wake: (id, change, inTurn) => this.scale.wake({ id, by: 'request', ...change }, inTurn),
       isWaking: (id) => this.scale.isWaking(id),
-      rehearsal: (change) => this.scale.rehearsal(change),
+      isSettled: (row) => this.table.isCurrent(row) && !this.scale.isChanging(row.id),
+      rehearsal: (change, operation) => this.scale.rehearsal(change, operation),
       onFailed: (change, results) => this.reportFailed(change, results),
     });
     this.labels = new LabelChanges((ids) => context.ref('principals').tell('relabelled', { ids }));
@@ -179,8 +184,11 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
     return null;
   }
 
-  sleep(message: MessageOf<WorkloadsProtocol, 'sleep'>): Promise<{ replicas: number; slept: boolean }> {
-    return this.scale.sleep(message);
+  async sleep(message: MessageOf<WorkloadsProtocol, 'sleep'>): Promise<{ replicas: number; slept: boolean }> {
+    const seen = await this.scale.sleep(message);
+    // Already done and undone since, so the answer is the same as then.
+    const replicas = isSleptBy(seen, message.operation) ? 0 : seen.replicas;
+    return { replicas, slept: seen.replicas === 0 };
   }
 
   async wake(message: MessageOf<WorkloadsProtocol, 'wake'>): Promise<{ replicas: number }> {

@@ -1,6 +1,7 @@
 // docs/reference.md "Bulk sleep and wake", over the double with as many workloads as one request may have.
 import { expect, it } from 'vitest';
 import { BulkChanges } from '../../../src/actors/cloud/bulk_changes.ts';
+import { RequestOrder } from '../../../src/actors/cloud/request_order.ts';
 import { observe } from '../../../src/actors/cloud/workload_record.ts';
 import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { NO_SUBJECT } from '../../../src/protocol/cloud_events.ts';
@@ -267,12 +268,17 @@ it('selects without a copy of any workload, since a request looks at all of them
         },
       }),
   );
+  const seen = observedWorkload('Deployment', 'a');
   const owner = {
     rows: () => rows,
-    sleep: async () => 0,
-    wake: async () => 1,
+    get: () => rows[0],
+    requests: new RequestOrder(),
+    note: () => undefined,
+    sleep: async () => seen,
+    wake: async () => seen,
     isWaking: () => false,
-    rehearsal: () => async () => 0,
+    isSettled: () => true,
+    rehearsal: () => async () => seen,
     onFailed: async () => undefined,
   };
   const select = (namespace: string) =>
