@@ -91,6 +91,7 @@ export class MemoryStore implements Pick<Store, 'table' | 'loss'> {
         this.rows.set(at(key), bytes);
       },
       remove: async (key) => {
+        await this.busy;
         this.rows.delete(at(key));
       },
     };

@@ -5,11 +5,10 @@ import { isAlive } from '../../adapters/process/process_table.ts';
 import type { RunMetadata } from '../../protocol/host.ts';
 import type { ServiceSpec, WatchSpec } from '../../protocol/service.ts';
 import { isSameRequest, isWatchedAfter, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
-import { type Context, type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
+import { type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { WATCH } from '../../settings/limits.ts';
-import type { ServiceEffects } from './effects.ts';
-import type { ServiceLifecycle } from './lifecycle.ts';
-import type { LiveRun } from './run.ts';
+import type { FileWatchOptions } from './file_watch_options.ts';
+import type { LiveRun, Run } from './run.ts';
 import { liveRun } from './state.ts';
 
 /** Temporary failures of the disk and the process host, after which the reaction is tried again. */
@@ -18,23 +17,6 @@ const FULL_DISK: ReadonlySet<string> = new Set(['storage_full']);
 const RETRY_MS = 1_000;
 
 const CLIENTS_RESTART = { action: 'restart', cascade: false } as const;
-
-export interface FileWatchOptions {
-  context: Context;
-  name: string;
-  effects: ServiceEffects;
-  life: ServiceLifecycle;
-  /** When the machine was booted, epoch milliseconds. Restarts owed from before that are dropped. */
-  bootedAt: number;
-  /**
-   * `start` starts the service when it has no process; `restart` stops and starts it. They fail as a client's
-   * requests do.
-   */
-  start: () => Promise<unknown>;
-  restart: () => Promise<unknown>;
-  /** Whether a restart is under way whose start has not begun. */
-  isRestarting: () => boolean;
-}
 
 /** Sends a signal to the process group of a run, unless its first process has just ended. */
 function signalGroup({ pid, startTicks }: LiveRun, signal: string): void {
@@ -52,6 +34,8 @@ export class FileWatch {
   private isWanted = false;
   /** Somebody has stopped the service, and nobody has started it since. */
   isReleased = false;
+  /** The last run whose launch is known; null if none. */
+  private launched: string | null = null;
   /** The watcher's current request; null if none. */
   private request: WatchRequest | null = null;
   private latest: WatchState | null = null;
@@ -85,18 +69,23 @@ export class FileWatch {
   update(): void {
     const { state } = this.options.life.snapshot();
     const { phase } = state;
-    if (phase === 'launching' || phase === 'checking' || phase === 'running' || phase === 'waiting')
-      this.isWanted = true;
-    if (phase === 'launching') {
-      this.isReleased = false;
-      this.refused = null;
-    }
+    if (phase === 'launching') this.onLaunch(state.run);
+    const isUp = phase === 'launching' || phase === 'checking' || phase === 'running';
+    // After a stop, it is up until its launch has ended and its door has closed.
+    if ((isUp || phase === 'waiting') && !this.isReleased) this.isWanted = true;
     this.askWatcher();
     // Before the process exists, so that a later daemon learns of it with the process.
     if (this.owesCascade && phase === 'launching') state.run.metadata.cascade = true;
     if (this.owesCascade && phase === 'running') this.cascade();
     // Deferred, because the caller is in the middle of its own change.
     if (this.isDue) this.options.context.clock.after(0, () => this.act());
+  }
+
+  /** A start ends what a stop has begun. A restart by the policy, or a stop during the launch, does not. */
+  private onLaunch({ id, byPolicy }: Run): void {
+    if (id !== this.launched && !byPolicy) this.isReleased = false;
+    this.launched = id;
+    this.refused = null;
   }
 
   /** Called once a later daemon, or a restarted actor, has learned the current state. */
@@ -203,6 +192,22 @@ export class FileWatch {
     }
   }
 
+  /** Makes a client's stop. If it is refused, the service goes on, and its files are watched again. */
+  async clientsStop<R>(stop: () => Promise<R>): Promise<R> {
+    this.release();
+    try {
+      return await stop();
+    } catch (error) {
+      const { state } = this.options.life.snapshot();
+      const { phase } = state.phase === 'lost' && state.was ? state.was : state;
+      if (phase !== 'stopping' && phase !== 'ended' && phase !== 'idle') {
+        this.isReleased = false;
+        this.update();
+      }
+      throw error;
+    }
+  }
+
   /** Somebody stops the service, so changes do not matter until it is started again. */
   release(): void {
     this.isWanted = this.isDue = this.owesRestart = this.owesCascade = this.isExpected = false;
@@ -238,6 +243,7 @@ export class FileWatch {
       return null;
     }
     await tolerateFailure(effects.announceChange(paths.slice(0, WATCH.reportedPaths)), () => null);
+    if (this.isReleased) return null;
     this.isDue = true;
     this.act();
     return null;

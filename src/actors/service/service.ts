@@ -120,13 +120,12 @@ class SupervisedService implements SupervisedParts {
     this.life.registered();
     if (last) this.machine.close('the daemon is shutting down');
     this.restarts.cancel(forRestart ? 'group' : last ? 'shutdown' : 'client');
-    const answer = await this.stopProcess(graceMs, last);
+    const answer = await this.files.clientsStop(() => this.stopProcess(graceMs, last));
     await this.restarts.kept;
     return answer;
   }
 
   private stopProcess(graceMs: number | null, last: boolean): Promise<StopReply> {
-    this.files.release();
     if (this.session.isKept) {
       const kept = last ? this.session.suspend() : this.session.ended();
       return kept.then(() => this.machine.stop(graceMs));

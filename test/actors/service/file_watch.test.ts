@@ -1,11 +1,13 @@
 // docs/reference.md "Watch": what a service does with changes of its files. The watcher is a stand-in here;
 // test/adapters/watched_tree.test.ts has the real one, and test/e2e/watch.test.ts all of it together.
 import { describe, expect, it } from 'vitest';
+import type { DoorProtocol } from '../../../src/protocol/doors.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import type { WatchedServiceProtocol } from '../../../src/protocol/watcher.ts';
+import { SERVICE } from '../../../src/settings/limits.ts';
 import { must } from '../../kit/must.ts';
 import { BOOTED_AT, MEMO, quiet } from '../../kit/service.ts';
-import { start, WATCH, watching } from '../../kit/watching_service.ts';
+import { type Setting, start, WATCH, watching } from '../../kit/watching_service.ts';
 
 const RUN = '0123456789abcdef';
 
@@ -60,6 +62,74 @@ describe('a service that watches files', () => {
     await world.advance(1_000);
     expect(world.state().status).toBe('stopped');
     expect(world.events().filter(([type]) => type === 'service.changed')).toHaveLength(1);
+  });
+
+  it.each([
+    ['it closes its door', { sleep: { afterMinutes: 5 } }, 0],
+    ['it is being launched', {}, 100],
+    ['it closes its door in a launch', { sleep: { afterMinutes: 5 } }, 100],
+  ])('is not started by a change after a stop during which %s', async (_what, spec, spawnMs) => {
+    const { asked, change, world } = await watching({ spec });
+    await world.services.stand<DoorProtocol>('door:web', { set: () => null });
+    world.host.spawnMs = spawnMs;
+    const started = world.ref.ask('start', { timeoutMs: null, wait: false });
+    if (spawnMs === 0) await started;
+    await quiet();
+    const stopped = world.ref.ask('stop', { graceMs: null });
+    await world.advance(1_000);
+    await Promise.all([started, stopped]);
+    expect(asked.at(-1)).toBeNull();
+    await change('src/a.ts');
+    await world.advance(1_000);
+    expect([world.state().status, world.host.made]).toEqual(['stopped', [expect.any(String)]]);
+  });
+
+  it.each([
+    ['that is recorded during', 1, async ({ change }: Setting) => void change('src/a.ts')],
+    [
+      'after its policy has restarted it during',
+      2,
+      async ({ world }: Setting) => {
+        world.host.exit(1);
+        await quiet();
+      },
+    ],
+  ])('is not started by a change %s a stop', async (_what, made, before) => {
+    const setting = await watching({ spec: { sleep: { afterMinutes: 5 }, restart: 'always' } });
+    const { change, world } = setting;
+    await world.services.stand<DoorProtocol>('door:web', { set: () => null });
+    await start(world);
+    await before(setting);
+    let written = (): void => {};
+    world.store.busy = new Promise((resolve) => {
+      written = resolve;
+    });
+    const stopped = world.ref.ask('stop', { graceMs: null });
+    await world.advance(200);
+    written();
+    await world.advance(1_000);
+    await stopped;
+    await change('src/a.ts');
+    await world.advance(1_000);
+    expect([world.state().status, world.host.made.length]).toEqual(['stopped', made]);
+  });
+
+  it('is watched again if its stop is refused', async () => {
+    const { change, world } = await watching();
+    world.host.spawnMs = SERVICE.hostAskTimeoutMs + 1_000;
+    const started = world.ref.ask('start', { timeoutMs: null, wait: false });
+    await quiet();
+    const refused = expect(world.ref.ask('stop', { graceMs: null })).rejects.toMatchObject({
+      code: 'daemon_busy',
+    });
+    await world.advance(SERVICE.hostAskTimeoutMs + 2_000);
+    await refused;
+    await started.catch(() => null);
+    expect(world.state().status).toBe('running');
+    world.host.spawnMs = 0;
+    await change('src/a.ts');
+    await world.advance(1_000);
+    expect([world.state().status, world.host.made.length]).toEqual(['running', 2]);
   });
 
   it('keeps running after a change while its environment cannot be unsealed, and explain says so', async () => {
