@@ -9,7 +9,7 @@ import { type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts
 import { WATCH } from '../../settings/limits.ts';
 import type { FileWatchOptions } from './file_watch_options.ts';
 import type { LiveRun, Run } from './run.ts';
-import { liveRun } from './state.ts';
+import { isUnasked, liveRun } from './state.ts';
 
 /** Temporary failures of the disk and the process host, after which the reaction is tried again. */
 const PASSING: ReadonlySet<string> = new Set(['storage_full', 'daemon_busy', 'gone', 'crashed', 'deadline']);
@@ -156,17 +156,26 @@ export class FileWatch {
    * later one restarts it.
    */
   expectRestart(): void {
+    if (this.isReleased) return;
     this.beforeRestart();
     this.isExpected = this.relaunching !== null;
   }
 
+  /** Whether its process goes on, or ends without a client's stop or sleep, or to be started again. */
+  private get isUp(): boolean {
+    const { state } = this.options.life.snapshot();
+    const run = liveRun(state);
+    return run !== null && (state.phase !== 'stopping' || isUnasked(state) || this.isRelaunched(run));
+  }
+
   /**
-   * Restarts the service if it runs, or did when the restart was announced. Fails as a restart does; a start
-   * that a passing error prevented is tried again.
+   * Restarts the service if it is up, or was when the restart was announced, unless it was stopped or put to
+   * sleep. Fails as a restart does; a start that a passing error prevented is tried again.
    */
   async restartDependant(): Promise<void> {
-    if (!this.isExpected && !liveRun(this.options.life.snapshot().state)) return;
+    const isWanted = this.isExpected || this.isUp;
     this.isExpected = false;
+    if (!isWanted || this.isReleased || this.options.isAsleep()) return;
     this.beforeRestart();
     await this.repeated(PASSING, this.options.restart);
   }

@@ -18,4 +18,6 @@ export interface FileWatchOptions {
   restart: () => Promise<unknown>;
   /** Whether a restart is under way whose start has not begun. */
   isRestarting: () => boolean;
+  /** Whether it is asleep, or will be when its run has ended. */
+  isAsleep: () => boolean;
 }

@@ -28,7 +28,7 @@ import { AgentTerminal } from './agent_terminal.ts';
 import { CommandSession } from './command_session.ts';
 import { ServiceEffects } from './effects.ts';
 import { explain } from './explanation_facts.ts';
-import { FileWatch } from './file_watch.ts';
+import type { FileWatch } from './file_watch.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
 import { MemberOverride } from './member_override.ts';
@@ -37,6 +37,7 @@ import type { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
 import {
   createDoor,
+  createFileWatch,
   createLife,
   createSession,
   type ServiceConfig,
@@ -60,7 +61,7 @@ class SupervisedService implements SupervisedParts {
   readonly files: FileWatch;
   readonly agent: AgentState;
   readonly requests: AgentRequests;
-  private readonly restarts: Restarts;
+  readonly restarts: Restarts;
   /** Cancels the pending end of an actor whose service is not registered. */
   private cancelEnd = (): void => {};
   /** The command, if this actor is one instead of a service. */
@@ -84,7 +85,7 @@ class SupervisedService implements SupervisedParts {
     const override = new MemberOverride(context, config.store, name);
     this.restarts = new Restarts(this.machine, context.clock, override);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
-    this.files = this.watchFiles(config);
+    this.files = createFileWatch(this, config);
     const { life, session } = this;
     this.agent = new AgentState({
       context,
@@ -98,20 +99,6 @@ class SupervisedService implements SupervisedParts {
     });
     this.agent.watchStatus(() => session.follow());
     this.requests = new AgentRequests({ context, name, life, log, terminal, agent: this.agent, session });
-  }
-
-  private watchFiles({ bootedAt }: ServiceConfig): FileWatch {
-    const { context, effects, life, name } = this;
-    return new FileWatch({
-      context,
-      name,
-      effects,
-      life,
-      bootedAt,
-      start: async () => this.machine.start({ timeoutMs: null, wait: true, join: true }),
-      restart: async () => this.restarts.restart({ timeoutMs: null, graceMs: null }),
-      isRestarting: () => this.restarts.isStopping,
-    });
   }
 
   /** A client's stop, which overrides a restart under way. */

@@ -6,9 +6,10 @@ import type { AgentState } from './agent_state.ts';
 import { type AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import type { ProbeMeans } from './check_probes.ts';
 import type { ServiceEffects, ServiceEffectsConfig } from './effects.ts';
-import type { FileWatch } from './file_watch.ts';
+import { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import type { ServiceMachine } from './machine.ts';
+import type { Restarts } from './restarts.ts';
 import { ServiceDoor } from './service_door.ts';
 import type { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
@@ -36,6 +37,7 @@ export interface SupervisedParts {
   readonly session: AgentSession;
   readonly life: ServiceLifecycle;
   readonly machine: ServiceMachine;
+  readonly restarts: Restarts;
   readonly files: FileWatch;
   readonly agent: AgentState;
   readonly requests: AgentRequests;
@@ -110,6 +112,25 @@ export function createLife(parts: SupervisedParts, config: ServiceConfig): Servi
       parts.files.onEnded(run);
       door.release();
       terminal.onRunEnded(run.id, { exitCode, signal });
+    },
+  });
+}
+
+export function createFileWatch(parts: SupervisedParts, { bootedAt }: ServiceConfig): FileWatch {
+  const { context, door, effects, life, machine, name, restarts, session } = parts;
+  return new FileWatch({
+    context,
+    name,
+    effects,
+    life,
+    bootedAt,
+    start: async () => machine.start({ timeoutMs: null, wait: true, join: true }),
+    restart: async () => restarts.restart({ timeoutMs: null, graceMs: null }),
+    isRestarting: () => restarts.isStopping,
+    isAsleep: () => {
+      const run = liveRun(life.snapshot().state);
+      const isFalling = run !== null && (session.sleptAfter(run.id) ?? door.sleptAfter(run.id)) !== null;
+      return isFalling || life.view().status === 'sleeping';
     },
   });
 }

@@ -104,6 +104,9 @@ export interface EndContext {
 /** An end that nobody requested. */
 export const UNASKED: EndContext = { stopped: false, late: null, fault: null, stop: null };
 
+/** Whether a run is being stopped without a client's request. */
+export const isUnasked = ({ late, fault }: In<'stopping'>): boolean => late !== null || fault !== null;
+
 /** Phases in which nothing is running or about to run. */
 const RESTING: ReadonlySet<Phase> = new Set(['lost', 'idle', 'ended']);
 
