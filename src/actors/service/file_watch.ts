@@ -71,8 +71,9 @@ export class FileWatch {
     const { phase } = state;
     if (phase === 'launching') this.onLaunch(state.run);
     const isUp = phase === 'launching' || phase === 'checking' || phase === 'running';
+    const isEnding = phase === 'stopping' && isUnasked(state);
     // After a stop, it is up until its launch has ended and its door has closed.
-    if ((isUp || phase === 'waiting') && !this.isReleased) this.isWanted = true;
+    if ((isUp || isEnding || phase === 'waiting') && !this.isReleased) this.isWanted = true;
     this.askWatcher();
     // Before the process exists, so that a later daemon learns of it with the process.
     if (this.owesCascade && phase === 'launching') state.run.metadata.cascade = true;
@@ -330,8 +331,8 @@ export class FileWatch {
         this.inBackground(start());
         return;
       case 'stopping':
-        // The next process starts with the current files.
-        if (state.late === null) this.isDue = this.owesRestart = false;
+        // The next process starts with the current files; after a failed check, only a change may start it.
+        if (!isUnasked(state)) this.isDue = this.owesRestart = false;
         return;
       case 'lost':
       case 'launching':

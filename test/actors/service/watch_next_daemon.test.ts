@@ -7,6 +7,7 @@ import { MEMO, quiet, type Supervised } from '../../kit/service.ts';
 import { start, watching } from '../../kit/watching_service.ts';
 
 const NEVER_READY = { ready: 'http://localhost:3000/', startTimeout: 1_000 };
+const UNHEALTHY = { exitCode: 3, signal: null, timedOut: false, output: '' };
 
 const stopBy =
   (who: 'client' | 'shutdown') =>
@@ -67,6 +68,31 @@ describe('a service that watches files, under the next daemon', () => {
       expect(next.world.state().status).toBe(isWatched ? 'running' : 'stopped');
     },
   );
+
+  it.each([
+    ['starts it then', [], true],
+    ['does nothing if a client has stopped it meanwhile', ['stop'], false],
+  ] as const)('a change while a failed live-check is ending it %s', async (_what, verbs, isStarted) => {
+    const live = { exec: 'ok', interval: 1_000, failures: 1 };
+    const { change, world } = await watching({ spec: { live, restart: 'no' } });
+    await start(world);
+    Object.assign(world.host, { stopMs: 1_000, executed: UNHEALTHY });
+    await world.advance(1_050);
+    expect(world.state().status).toBe('stopping');
+    // The next daemon has a host of its own, which is asked for the stop again.
+    const next = await watching({ store: world.store.copy(), row: structuredClone(must(world.host.row)) });
+    for (const { of, changed } of [
+      { of: world, changed: change },
+      { of: next.world, changed: next.change },
+    ]) {
+      await changed('src/a.ts');
+      const stops = verbs.map((verb) => of.ref.ask(verb, { graceMs: null }));
+      of.host.executed = { ...UNHEALTHY, exitCode: 0 };
+      await of.advance(1_500);
+      await Promise.all(stops);
+      expect(of.state().status).toBe(isStarted ? 'running' : 'stopped');
+    }
+  });
 
   it('is not ready for a later daemon before the journal says so, whatever its dependents know', async () => {
     const { change, cascades, world } = await watching({ watch: { cascade: true } });
