@@ -280,12 +280,11 @@ export class FileWatch {
       return;
     }
     const { spec } = stored;
-    const { cwd } = spec;
     const { paths, ignore, debounceMs } = stored.spec.watch;
     const run = liveRun(state);
     const before = run ? (run.metadata.changedAt ?? run.startedAt) : end?.at;
     const since = (this.request ? null : before) ?? context.clock.now();
-    const request = { service: name, cwd, paths, ignore, debounceMs, since };
+    const request = { service: name, cwd: spec.cwd, paths, ignore, debounceMs, since };
     if (this.request && isSameRequest(this.request, request)) return;
     this.request = request;
     this.inBackground(this.send(request, spec));
@@ -319,6 +318,7 @@ export class FileWatch {
     switch (state.phase) {
       case 'checking':
       case 'running':
+        if (this.options.isAsleep()) return;
         this.isDue = this.owesRestart = false;
         this.answer(state.run, spec);
         return;

@@ -114,6 +114,23 @@ describe('a service that watches files', () => {
     expect([world.state().status, world.host.made.length]).toEqual(['stopped', made]);
   });
 
+  it('is left asleep by a change while its sleep is being stored', async () => {
+    const { change, world } = await watching({ spec: { sleep: { afterMinutes: 5 } } });
+    await world.services.stand<DoorProtocol>('door:web', { set: () => null });
+    await start(world);
+    let written = (): void => {};
+    world.store.busy = new Promise((resolve) => {
+      written = resolve;
+    });
+    const asleep = world.ref.ask('sleep', {});
+    await quiet();
+    await change('src/a.ts');
+    written();
+    await world.advance(1_000);
+    await asleep;
+    expect([world.state().status, world.host.made.length]).toEqual(['sleeping', 1]);
+  });
+
   it('is watched again if its stop is refused', async () => {
     const { change, world } = await watching();
     world.host.spawnMs = SERVICE.hostAskTimeoutMs + 1_000;
