@@ -190,6 +190,53 @@ describe('files that a service watches', () => {
     for (const [name, known] of after) expect((await read(last, name)).pid).toBe(known);
   });
 
+  it('restart it while it starts, and whoever waits for the start gets its result', async () => {
+    const root = newFolder();
+    const daemon = await startDaemon();
+    const go = join(root, 'go');
+    const cmd = `while ! test -e ${go}; do sleep 0.05; done; echo up; exec sleep 1000`;
+    const watch = { paths: ['*.ts'], debounceMs: 50 };
+    const web = { name: 'web', port: null, cmd, cwd: root, ready: { log: '^up' }, watch, group: 'site' };
+    const api = { name: 'api', port: null, cmd: 'exec sleep 1000', dependsOn: ['web'], group: 'site' };
+    for (const spec of [web, api])
+      expect((await daemon.request('POST', '/v1/services', spec)).status).toBe(201);
+    const starts = ['services/web', 'groups/site'].map((one) => daemon.request('POST', `/v1/${one}/start`));
+    await watched(daemon);
+    const { pid } = await read(daemon);
+    put(root, 'a.ts', 'changed');
+    await eventually(async () => {
+      const now = await read(daemon);
+      return now.status === 'starting' && now.pid && now.pid !== pid;
+    });
+    writeFileSync(go, '');
+    const [alone, group] = await Promise.all(starts);
+    expect(alone).toMatchObject({ status: 200, body: { status: 'running', pid: (await read(daemon)).pid } });
+    expect(group?.status).toBe(200);
+    expect((await read(daemon, 'api')).status).toBe('running');
+  });
+
+  it('leave a task alone that depends on it, and restart the rest', async () => {
+    const root = newFolder();
+    const daemon = await startDaemon();
+    await watching(daemon, root, { cascade: true });
+    const task = { name: 'job', kind: 'task', port: null, cmd: 'exec sleep 1000', dependsOn: ['web'] };
+    const api = { name: 'api', port: null, cmd: 'exec sleep 1000', dependsOn: ['job'] };
+    for (const spec of [task, api]) {
+      expect((await daemon.request('POST', '/v1/services', spec)).status).toBe(201);
+      await daemon.request('POST', `/v1/services/${spec.name}/start?wait=false`);
+    }
+    const pids = async () => [(await read(daemon, 'job')).pid, (await read(daemon, 'api')).pid];
+    await eventually(async () => (await pids()).every(Boolean));
+    const [job, before] = await pids();
+    put(root, 'a.ts', 'changed');
+    // It is restarted after what it depends on.
+    await eventually(async () => {
+      const now = await read(daemon, 'api');
+      return now.status === 'running' && now.pid !== before;
+    });
+    expect(await read(daemon, 'job')).toMatchObject({ status: 'running', pid: job });
+  });
+
   it.each([
     ['has crashed', 'exit 1'],
     ['has ended by itself', 'exit 0'],

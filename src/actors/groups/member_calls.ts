@@ -133,13 +133,13 @@ export class MemberCalls {
   }
 
   /**
-   * Restarts what depends on `name` and runs. A service that fails to restart reports that itself; its
-   * dependents are restarted all the same.
+   * Restarts what depends on `name` and runs, but no task: its run would begin anew. A service that fails to
+   * restart reports that itself; its dependents are restarted all the same.
    */
   async restartDependants(name: string): Promise<null> {
     const { members } = await this.registry().ask('members', { group: null });
     const wanted = dependantsOf(members, name);
-    const dependants = members.filter((member) => wanted.has(member.name));
+    const dependants = members.filter((member) => wanted.has(member.name) && member.kind !== 'task');
     const ignore = (): null => null;
     await Promise.all(
       dependants.map((one) => tolerateFailure(this.service(one.name).ask('expectRestart', {}), ignore)),

@@ -112,18 +112,30 @@ export class Restarts {
     return reply;
   }
 
-  /** A wake: `attempt` joins a restart under way, and is repeated if a restart ends what it waits for. */
-  async wake(attempt: () => Promise<StartReply>): Promise<StartReply> {
-    for (;;) {
-      const { current, last } = this;
-      if (current) await current.stopped;
-      if (current && !this.last) throw this.cancelled();
+  /**
+   * A start: `attempt` is repeated if a restart ends what it waits for, and then joins what the restart has
+   * begun.
+   */
+  async start(attempt: (isRepeated: boolean) => Promise<StartReply>): Promise<StartReply> {
+    for (let isRepeated = false; ; isRepeated = true) {
+      const { last } = this;
       try {
-        return await attempt();
+        return await attempt(isRepeated);
       } catch (error) {
         if (!isFailure(error) || !this.last || this.last === last) throw error;
+        await this.current?.stopped;
       }
     }
+  }
+
+  /** A wake, which also joins a restart under way. */
+  wake(attempt: () => Promise<StartReply>): Promise<StartReply> {
+    return this.start(async () => {
+      const { current } = this;
+      await current?.stopped;
+      if (current && !this.last) throw this.cancelled();
+      return attempt();
+    });
   }
 
   /**

@@ -128,8 +128,8 @@ class SupervisedService implements SupervisedParts {
   }
 
   /**
-   * Starts the service. A wake first waits for a stop under way, and continues through restarts; autostart
-   * waits for a stop, too.
+   * Starts the service, and continues through restarts. A wake first waits for a stop under way; autostart
+   * does so, too.
    */
   start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
     const { wake = false, autostart = false, awake = false, force = false, slot, askedAt } = message;
@@ -143,17 +143,19 @@ class SupervisedService implements SupervisedParts {
     const { end, state } = this.life.snapshot();
     this.effects.slot ??= liveRun(state)?.metadata.task?.slot ?? end?.slot ?? null;
     if (!wake && !autostart) this.door.asked(awake);
-    const begin = (): Promise<StartReply> => {
+    const begin = (request = message): Promise<StartReply> => {
       if (wake) this.door.waking();
-      return message.ifChanged ? this.tasks.ifChanged(message) : this.machine.start(message);
+      return request.ifChanged ? this.tasks.ifChanged(request) : this.machine.start(request);
     };
+    const beginThrough = (): Promise<StartReply> =>
+      this.restarts.start((isRepeated) => begin(isRepeated ? { ...message, join: true } : message));
     if (autostart)
       return this.restarts.autostart(async () => {
         const { name } = this;
         const isAsleep = this.life.view().status === 'sleeping';
-        return isAsleep ? { name, status: 'sleeping', pid: null } : begin();
+        return isAsleep ? { name, status: 'sleeping', pid: null } : beginThrough();
       });
-    if (!wake) return begin();
+    if (!wake) return beginThrough();
     return this.restarts.wake(async () => {
       const { state: now } = this.life.snapshot();
       if (now.phase === 'stopping') {
