@@ -728,6 +728,22 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/wake_order.test.ts'],
     ],
     [
+      'called-off-in-vain',
+      'a dependency that was put to sleep counts as one that does not become ready',
+      'src/actors/cloud/wake_order.ts',
+      'if (isCalledOff() || (isWoken && (table.get(row.id)?.seen.replicas ?? 0) === 0)) return;',
+      '',
+      ['test/actors/cloud/wake_order.test.ts'],
+    ],
+    [
+      'sleep-under-way',
+      'a wake takes a dependency for awake that is being put to sleep',
+      'src/actors/cloud/wake_order.ts',
+      'seen.replicas === 0 || this.sleeping.has(id)',
+      'seen.replicas === 0',
+      ['test/actors/cloud/wake_order.test.ts'],
+    ],
+    [
       'withdrawn-is-done',
       'the audit log says that a sleep was made which nothing wanted any more',
       'src/actors/cloud/cloud_operations.ts',

@@ -60,10 +60,7 @@ export class ScaleChanges {
 
   constructor(owner: ScaleChangesOwner) {
     this.owner = owner;
-    this.orders = new WakeOrders(owner, async (id, request) => {
-      if (request.by === 'connection') this.refuseWhileHeld(id);
-      await this.wakeAlone(id, request);
-    });
+    this.orders = new WakeOrders(owner, (id, request) => this.wakeAlone(id, request));
   }
 
   /** Earlier bulk changes leave these workloads to the request at the place `order`. */
@@ -82,8 +79,7 @@ export class ScaleChanges {
     if (by === 'request' && !isBulk) this.note([id], 'asleep', this.owner.requests.next());
     // A wake requested from now on belongs after this sleep.
     this.waking.delete(id);
-    this.orders.overtake(id);
-    return this.mutex.runExclusive(id, async () => {
+    const done = this.mutex.runExclusive(id, async () => {
       const { owner } = this;
       const before = owner.get(id);
       // No connection must begin on a pod that is about to end.
@@ -100,6 +96,8 @@ export class ScaleChanges {
         owner.events.onAutoSlept(before, owner.policies.idleOf(before)?.minutes ?? 0, message.policy);
       return seen;
     });
+    this.orders.overtake(id, done);
+    return done;
   }
 
   /** See WorkloadsProtocol; replies when the cluster has accepted the change. */
@@ -215,13 +213,18 @@ export class ScaleChanges {
   private async wakeInOrder(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
     const row = this.owner.get(id);
     const wake = () => this.wakeAlone(id, request);
-    return row.seen.replicas > 0 || !row.seen.sleep?.after
-      ? wake()
-      : this.orders.wakeAfter(row, request, wake);
+    return row.seen.sleep?.after && this.orders.isAsleep(row)
+      ? this.orders.wakeAfter(row, request, wake)
+      : wake();
   }
 
   private wakeAlone(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
-    const change = () => this.mutex.runExclusive(id, () => this.wakeNow(this.owner.get(id), request));
+    const change = () =>
+      this.mutex.runExclusive(id, async () => {
+        // The sleep before it may have begun a hold.
+        if (request.by === 'connection') this.refuseWhileHeld(id);
+        return this.wakeNow(this.owner.get(id), request);
+      });
     return request.inTurn ? request.inTurn(id, change) : change();
   }
 

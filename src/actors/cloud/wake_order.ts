@@ -41,6 +41,9 @@ type Lookup = (id: string) => Row | undefined;
 /** Wakes one workload without its dependencies. Resolves when the cluster has accepted the change. */
 type WakeOne = (id: string, request: WakeRequestOf) => Promise<unknown>;
 
+/** Waits for one dependency, by who needs it. */
+type Waits = Map<string, Promise<void>>;
+
 const namesOf = (row: Row): readonly string[] => row.seen.sleep?.after ?? [];
 const keyOf = ({ clusterId, seen }: Row, name: string): string => `${clusterId}/${seen.namespace}/${name}`;
 
@@ -92,8 +95,13 @@ export class WakeOrders {
   private readonly wakeOne: WakeOne;
   /** By name: the workloads shown to depend on it. */
   private readonly dependents = new Map<string, Set<string>>();
-  /** Waits for dependencies, shared by simultaneous requests of the same subject. */
-  private readonly waiting = new Map<string, Promise<void>>();
+  /**
+   * Waits for dependencies, by dependency; shared by simultaneous requests of the same subject, until a sleep
+   * of the dependency is requested.
+   */
+  private readonly waiting = new Map<string, Waits>();
+  /** The last sleep requested of each workload, until it has ended. The table does not show it yet. */
+  private readonly sleeping = new Map<string, Promise<unknown>>();
   /** Tells the wakes of a workload that wait for its dependencies that a sleep of it was requested. */
   private readonly overtaken = new Map<string, Set<() => void>>();
   /** Dependencies that were waited for in vain, and until when not to wait again (monotonic milliseconds). */
@@ -155,9 +163,20 @@ export class WakeOrders {
     return needed;
   }
 
-  /** A sleep of the workload is requested, and precedes its wakes that wait for its dependencies. */
-  overtake(id: string): void {
+  /** The sleep `slept` of a workload is requested, and precedes its wakes that wait for its dependencies. */
+  overtake(id: string, slept: Promise<unknown>): void {
     for (const tell of this.overtaken.get(id) ?? []) tell();
+    this.waiting.delete(id);
+    this.sleeping.set(id, slept);
+    const onEnd = (): void => {
+      if (this.sleeping.get(id) === slept) this.sleeping.delete(id);
+    };
+    void slept.then(onEnd, onEnd);
+  }
+
+  /** Whether a workload sleeps, or a sleep of it is under way, after which it is to be woken. */
+  isAsleep({ id, seen }: Row): boolean {
+    return seen.replicas === 0 || this.sleeping.has(id);
   }
 
   /** Whether a wake of the workload waits for its dependencies. */
@@ -199,30 +218,40 @@ export class WakeOrders {
 
   /** Resolves when a dependency is ready, or has been waited for in vain. */
   private ready(row: Row, request: WakeRequestOf, end: number, above: ReadonlySet<string>): Promise<void> {
-    if (row.state === 'awake' && isReady(row.seen)) return Promise.resolve();
+    if (!this.isAsleep(row) && row.state === 'awake' && isReady(row.seen)) return Promise.resolve();
+    const waits: Waits = this.waiting.get(row.id) ?? new Map();
     // A wake that the quota of one subject refuses may be allowed to another.
-    const key = JSON.stringify([row.id, request.by, request.subject]);
-    const joined = this.waiting.get(key);
+    const key = JSON.stringify([request.by, request.subject]);
+    const joined = waits.get(key);
     if (joined) return joined;
-    const wait = this.wakeAndWait(row, request, end, above).finally(() => this.waiting.delete(key));
-    this.waiting.set(key, wait);
+    this.waiting.set(row.id, waits);
+    const isCalledOff = (): boolean => this.waiting.get(row.id) !== waits;
+    const wait = this.wakeAndWait(row, request, end, above, isCalledOff).finally(() => {
+      waits.delete(key);
+      if (waits.size === 0 && !isCalledOff()) this.waiting.delete(row.id);
+    });
+    waits.set(key, wait);
     return wait;
   }
 
+  /** `isCalledOff`: whether a sleep of the dependency has been requested meanwhile. */
   private async wakeAndWait(
     row: Row,
     request: WakeRequestOf,
     end: number,
     above: ReadonlySet<string>,
+    isCalledOff: () => boolean,
   ): Promise<void> {
-    const { clock, events } = this.owner;
+    const { clock, events, table } = this.owner;
     const isWaitedFor = clock.monotonic() >= (this.unready.get(row.id) ?? 0);
     const leftMs = isWaitedFor ? Math.round(Math.max(0, end - clock.monotonic())) : 0;
+    let isWoken = false;
     const work = async (): Promise<true> => {
-      if (row.seen.replicas === 0) {
+      if (this.isAsleep(row)) {
         const prepared = this.prepareUntil(row, request, end, above);
         await this.unlessOvertaken(row, prepared, () => this.wakeOne(row.id, request));
       }
+      isWoken = true;
       if (isWaitedFor) await this.untilReady(row.id, end);
       return true;
     };
@@ -236,6 +265,8 @@ export class WakeOrders {
     );
     if (isWaitedFor) this.unready.delete(row.id);
     if (!failure || failure.code === 'daemon_busy') return;
+    // A workload that was put to sleep had no time to become ready.
+    if (isCalledOff() || (isWoken && (table.get(row.id)?.seen.replicas ?? 0) === 0)) return;
     // A wake that failed at once has not been waited for, and another may succeed.
     if (failure.code === 'ready_timeout') this.unready.set(row.id, clock.monotonic() + WAKE_ORDER.waitMs);
     events.onFailed(row, 'a wake has waited for it in vain', failure, request.operation);
