@@ -73,17 +73,49 @@ function hookEdits({ file, format, events, earlierEvents = [] }: HookFile): Plan
   return [{ paths: [file], edit: version }, ...items];
 }
 
-/** A plugin for opencode, whose hooks cannot run commands. */
+/**
+ * A plugin for opencode, whose hooks cannot run commands. It makes one report at a time: processes that are
+ * started at nearly the same time overtake each other.
+ */
 const opencodePlugin = (events: HookFile['events']): string => `// written by \`berth agent init\`
 // It tells Berth what this agent is doing, if Berth has started it.
-const STATES = ${JSON.stringify(events, null, 2)};
+import { spawn } from 'node:child_process';
 
-export const Berth = async ({ $ }) => ({
+const STATES = ${JSON.stringify(events, null, 2)};
+const LIMIT_MS = 5_000;
+
+/** Resolves when the report has ended, also if it has failed. */
+const report = (args) =>
+  new Promise((resolve) => {
+    const hook = spawn('berth', ['agent', 'hook', ...args], { stdio: 'ignore' });
+    const limit = setTimeout(() => hook.kill('SIGKILL'), LIMIT_MS);
+    const end = () => {
+      clearTimeout(limit);
+      resolve();
+    };
+    hook.once('exit', end).once('error', end);
+  });
+
+/** The latest event that has not been reported. Those before it no longer matter. */
+let next = null;
+let isReporting = false;
+
+const reportAll = async () => {
+  isReporting = true;
+  while (next) {
+    const args = next;
+    next = null;
+    await report(args);
+  }
+  isReporting = false;
+};
+
+export const Berth = async () => ({
   event: async ({ event: { type, properties } }) => {
     const state = STATES[type] ?? STATES[\`\${type}:\${properties?.status?.type}\`];
     if (!state || !process.env.BERTH_AGENT) return;
-    const session = properties?.sessionID ?? '';
-    await $\`berth agent hook \${state} --session=\${session}\`.quiet().nothrow();
+    next = [state, \`--session=\${properties?.sessionID ?? ''}\`];
+    if (!isReporting) void reportAll();
   },
 });
 `;

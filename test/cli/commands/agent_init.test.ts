@@ -151,6 +151,17 @@ describe('berth agent init', () => {
     expect(read()).toEqual({ SessionStart: [], Stop: [mine] });
   });
 
+  it('replaces or removes the plugin of an earlier version', async () => {
+    const path = '.opencode/plugin/berth.js';
+    const old = '// written by `berth agent init`\nexport const Berth = async () => ({});\n';
+    const { root, init } = project({ [path]: old });
+    expect((await init('--opencode', '--yes')).code).toBe(0);
+    expect(tree(root)[path]).toContain('node:child_process');
+    write(root, { [path]: old });
+    expect((await init('--opencode', '--remove', '--yes')).code).toBe(0);
+    expect(tree(root)[path]).toBeUndefined();
+  });
+
   it('writes nothing without confirmation, and nothing into files that it cannot parse', async () => {
     const { root, init } = project({ '.mcp.json': '{ "mcpServers": ', '.claude/x': '' });
     const before = tree(root);
