@@ -7,7 +7,7 @@ import { readLogin } from './login_file.ts';
  * The holder of the login at `url`: a user, whose token may be renewed, or an API token. null: there is none;
  * undefined: the login cannot be read.
  */
-function loginHolder(stateDir: string, url: string): string | null | undefined {
+export function loginHolder(stateDir: string, url: string): string | null | undefined {
   try {
     const login = readLogin(stateDir);
     if (login?.url !== url) return null;
@@ -17,16 +17,4 @@ function loginHolder(stateDir: string, url: string): string | null | undefined {
   } catch {
     return undefined;
   }
-}
-
-/**
- * Returns a check of whether the login at `url` still has the holder that it has now. A login that cannot be
- * read at the moment has not changed. Must be called before the token is read.
- */
-export function watchLoginHolder(stateDir: string, url: string): () => boolean {
-  const holder = loginHolder(stateDir, url);
-  return () => {
-    const now = loginHolder(stateDir, url);
-    return now === undefined || now === holder;
-  };
 }

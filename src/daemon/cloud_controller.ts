@@ -1,15 +1,14 @@
 // The cloud part as the main thread sees it: its threads start when a request or a registered cluster needs
 // them.
 import { existsSync } from 'node:fs';
-import { readLogin } from '../client/login_file.ts';
-import type { RemoteBerth } from '../client/remote_berth.ts';
+import { hasRemoteToken, type RemoteBerth } from '../client/remote_berth.ts';
 import type { CloudFront } from '../front/front.ts';
 import { CloudViews } from '../front/views/cloud_views.ts';
 import { cloudViewsActor } from '../front/views/cloud_views_actor.ts';
 import { ERRORS } from '../protocol/errors.ts';
 import { type Node, tolerateFailure } from '../runtime/actor.ts';
 import { type Settings, SettingsError } from '../settings/config.ts';
-import { ensureSecret, readSecret } from '../settings/state_dir.ts';
+import { ensureSecret } from '../settings/state_dir.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report } from './daemon_log.ts';
 import type { RelaySettings, ThreadData } from './thread_data.ts';
@@ -58,13 +57,11 @@ export function relaySettings(settings: Settings, stateDir: string): RelaySettin
  */
 export function remoteBerth({ cloud }: Settings, stateDir: string): RemoteBerth | null {
   if (cloud.remote === '') return null;
-  const { remoteToken: path } = statePaths(stateDir);
-  const token = cloud.remote_token || readSecret(path, 'put the token into it')?.toString('utf8').trim();
-  if (token) return { url: cloud.remote, token };
-  if (readLogin(stateDir)?.url === cloud.remote) return { url: cloud.remote, token: { login: stateDir } };
+  if (cloud.remote_token) return { url: cloud.remote, token: cloud.remote_token };
+  if (hasRemoteToken(stateDir, cloud.remote)) return { url: cloud.remote, token: { stateDir } };
   throw new SettingsError(
     `cloud.remote = "${cloud.remote}" needs the token of that Berth: berth login ${cloud.remote}, ` +
-      `or put it into ${path} (chmod 600), or set BERTH_REMOTE_TOKEN`,
+      `or put it into ${statePaths(stateDir).remoteToken} (chmod 600), or set BERTH_REMOTE_TOKEN`,
   );
 }
 

@@ -16,6 +16,7 @@ import {
 import type { RemoteApi } from '../front/api/remote_api.ts';
 import { fail } from '../protocol/errors.ts';
 import { systemClock } from '../runtime/clock.ts';
+import { SettingsError } from '../settings/config.ts';
 
 /** Passes `chunks` on until one comes after `isSameHolder` has become false. */
 async function* chunksWhile(
@@ -46,7 +47,7 @@ export function remoteApi(remote: RemoteBerth): RemoteApi {
         });
         return { ...answer, chunks: () => chunksWhile(isSameHolder, answer.chunks()) };
       } catch (error) {
-        if (isBerthError(error)) throw remoteFailure(error);
+        if (isBerthError(error) || error instanceof SettingsError) throw remoteFailure(error);
         // The reason of its signal: the client has disconnected, or the answer is late.
         throw fail('remote_unreachable', `the other Berth does not respond: ${(error as Error).message}`);
       }

@@ -97,7 +97,9 @@ export const ERRORS = {
   remote_unreachable: { status: 502, hint: 'Check cloud.remote, and that the Berth there can be reached.' },
   remote_denied: {
     status: 502,
-    hint: 'Put the cloud token of that Berth into remote-token in the state directory.',
+    hint:
+      'Put the cloud token of that Berth, or an API token, into remote-token in the state directory. One in ' +
+      'cloud.remote_token or BERTH_REMOTE_TOKEN comes first, and is read when the daemon starts.',
   },
   standing_by: {
     status: 503,

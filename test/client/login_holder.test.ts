@@ -1,9 +1,10 @@
-// What ends the use of a login: docs/reference.md "Login".
-import { chmodSync } from 'node:fs';
+// What ends the use of a login, or of a token in a file: docs/reference.md "Login", "Remote tethers".
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { removeLogin, type StoredLogin, writeLogin } from '../../src/client/login_file.ts';
-import { watchLoginHolder } from '../../src/client/login_holder.ts';
+import { watchHolder } from '../../src/client/remote_berth.ts';
+import { statePaths } from '../../src/settings/state_paths.ts';
 import { tempDir } from '../kit/actors.ts';
 import { jwt, newKey } from '../kit/oidc_issuer.ts';
 
@@ -32,7 +33,7 @@ it.each<[what: string, before: StoredLogin, after: StoredLogin | null, isSame: b
 ])('%s', (_what, before, after, isSame) => {
   const stateDir = tempDir();
   writeLogin(stateDir, before);
-  const isSameHolder = watchLoginHolder(stateDir, URL);
+  const isSameHolder = watchHolder({ url: URL, token: { stateDir } });
   expect(isSameHolder()).toBe(true);
   if (after) writeLogin(stateDir, after);
   else removeLogin(stateDir);
@@ -42,7 +43,29 @@ it.each<[what: string, before: StoredLogin, after: StoredLogin | null, isSame: b
 it('a login that cannot be read for a while is the same', () => {
   const stateDir = tempDir();
   writeLogin(stateDir, loginOf('anna'));
-  const isSameHolder = watchLoginHolder(stateDir, URL);
+  const isSameHolder = watchHolder({ url: URL, token: { stateDir } });
   chmodSync(join(stateDir, 'login.json'), 0o644);
   expect(isSameHolder()).toBe(true);
+});
+
+it('a token in remote-token is its own holder, and comes before a login', () => {
+  const stateDir = tempDir();
+  const path = statePaths(stateDir).remoteToken;
+  const watch = () => watchHolder({ url: URL, token: { stateDir } });
+  writeLogin(stateDir, loginOf('anna'));
+  const ofLogin = watch();
+  writeFileSync(path, 'brt_1\n', { mode: 0o600 });
+  expect(ofLogin()).toBe(false);
+  const ofToken = watch();
+  writeLogin(stateDir, loginOf('bob'));
+  writeFileSync(path, 'brt_1');
+  expect(ofToken()).toBe(true);
+  chmodSync(path, 0o644);
+  expect(ofToken(), 'not readable for a while').toBe(true);
+  chmodSync(path, 0o600);
+  writeFileSync(path, 'brt_2');
+  expect(ofToken()).toBe(false);
+  const ofOther = watch();
+  rmSync(path);
+  expect(ofOther()).toBe(false);
 });

@@ -279,6 +279,12 @@ describe('a login', () => {
       status: 502,
       body: { code: 'remote_denied', hint: `Log in again: berth login ${url}` },
     });
+    const file = join(state, 'remote-token');
+    writeFileSync(file, 'other', { mode: 0o600 });
+    const hint = expect.stringContaining('into remote-token');
+    expect(await ask()).toMatchObject({ status: 502, body: { code: 'remote_denied', hint } });
+    writeFileSync(file, 'cloud');
+    expect(await ask()).toMatchObject({ status: 200, body: [] });
     expect(daemon.stderr()).not.toContain(readJson(here.loginFile).token);
   });
 });

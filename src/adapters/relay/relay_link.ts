@@ -144,14 +144,14 @@ export class RelayLink {
     for (const user of [...this.users]) user.onRelayChange();
   }
 
-  /** Closes connections that are unused, or that were opened for another user. */
+  /** Closes connections that are unused, or that were opened for another user or with another token. */
   private review(): void {
     const now = this.clock.monotonic();
     for (const one of this.open) {
       const { mux } = one.connection;
       one.idleSince = mux.size === 0 ? (one.idleSince ?? now) : null;
       const isIdle = one.idleSince !== null && now - one.idleSince >= TETHER.lastConnectionIdleMs;
-      if (!one.isSameHolder()) one.connection.close('the login at the other Berth has ended');
+      if (!one.isSameHolder()) one.connection.close('its login or token has changed');
       else if (isIdle || mux.isSpent) one.connection.close('nobody uses it');
     }
   }

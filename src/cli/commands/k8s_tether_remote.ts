@@ -1,9 +1,13 @@
 // berth k8s tether --remote: a tether to a workload of another Berth, without a daemon.
-import { readLogin } from '../../client/login_file.ts';
-import { admitToRelay, connectRemote, type RemoteBerth, watchHolder } from '../../client/remote_berth.ts';
+import {
+  admitToRelay,
+  connectRemote,
+  hasRemoteToken,
+  type RemoteBerth,
+  watchHolder,
+} from '../../client/remote_berth.ts';
 import type { TetherInput } from '../../protocol/tethers.ts';
 import { isBerthAddress } from '../../settings/config.ts';
-import { readSecret } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
@@ -11,10 +15,9 @@ import { findWorkload, workloadName } from '../kit/k8s_lookup.ts';
 
 async function remoteToken(context: CommandContext, url: string): Promise<RemoteBerth['token']> {
   const { settings, stateDir } = await context.local();
+  if (settings.cloud.remote_token) return settings.cloud.remote_token;
+  if (hasRemoteToken(stateDir, url)) return { stateDir };
   const { remoteToken: path } = statePaths(stateDir);
-  const token = settings.cloud.remote_token || readSecret(path, 'put the token into it')?.toString().trim();
-  if (token) return token;
-  if (readLogin(stateDir)?.url === url) return { login: stateDir };
   throw new CommandError(
     'the token of that Berth is missing',
     `Log in with berth login ${url}, give it in BERTH_REMOTE_TOKEN, or put it into ${path} (chmod 600).`,

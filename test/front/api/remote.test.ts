@@ -1,4 +1,5 @@
 // Requests that another Berth answers, over real sockets: docs/reference.md "Remote tethers".
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
 import { changeLogin, removeLogin, writeLogin } from '../../../src/client/login_file.ts';
@@ -10,6 +11,7 @@ import type { CloudEventsProtocol } from '../../../src/protocol/cloud_events.ts'
 import type { CloudOperationsProtocol } from '../../../src/protocol/cloud_operations.ts';
 import type { RelayProtocol } from '../../../src/protocol/relay.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
+import { statePaths } from '../../../src/settings/state_paths.ts';
 import { afterThisTest, tempDir } from '../../kit/actors.ts';
 import { freePort } from '../../kit/free_ports.ts';
 import { cloudFront, sse, startFront } from '../kit.ts';
@@ -75,7 +77,7 @@ describe('the Berth of cloud.remote', () => {
 
   it('sends no more events once the login has ended', async () => {
     const stateDir = tempDir();
-    const { views, there, here } = await both({ login: stateDir });
+    const { views, there, here } = await both({ stateDir });
     const url = `http://127.0.0.1:${there.port}`;
     await changeLogin(stateDir, async () => writeLogin(stateDir, { url, token: 'there', source: null }));
     await there.stand<CloudEventsProtocol>('cloudevents', {
@@ -91,6 +93,36 @@ describe('the Berth of cloud.remote', () => {
     expect(stream.frames.flatMap(({ id }) => id ?? [])).toEqual([1]);
     const { status, body } = await here.request('GET', '/k8s/clusters', { headers: HEADERS });
     expect([status, body.code]).toEqual([502, 'remote_denied']);
+  });
+
+  it('gets the token that is in the file at the time', async () => {
+    const stateDir = tempDir();
+    const path = statePaths(stateDir).remoteToken;
+    const { views, there, here } = await both({ stateDir });
+    const clusters = async () => {
+      const { status, body } = await here.request('GET', '/k8s/clusters', { headers: HEADERS });
+      return [status, body.code, body.message];
+    };
+    writeFileSync(path, 'revoked\n', { mode: 0o600 });
+    expect(await clusters()).toEqual([
+      502,
+      'remote_denied',
+      expect.stringContaining('does not know the token'),
+    ]);
+    writeFileSync(path, 'there\n');
+    expect((await clusters())[0]).toBe(200);
+    await there.stand<CloudEventsProtocol>('cloudevents', {
+      subscribe: () => ({ kept: [], lastId: 0, completeFrom: 1 }),
+    });
+    const stream = await sse(here.port, '/k8s/events', HEADERS);
+    chmodSync(path, 0o644);
+    expect(await clusters()).toEqual([502, 'remote_denied', expect.stringContaining('others can read it')]);
+    chmodSync(path, 0o600);
+    writeFileSync(path, 'other');
+    views.onEvents([{ id: 1, type: 'cluster.reachable', data: '{}' }]);
+    await stream.closed;
+    rmSync(path);
+    expect(await clusters()).toEqual([502, 'remote_denied', expect.stringContaining('there is no login')]);
   });
 
   it.each([
