@@ -144,6 +144,11 @@ export class TerminalSockets {
     };
   }
 
+  /** Sends what the viewers of the terminal have typed, so that it precedes what is typed afterwards. */
+  sendTyped({ address }: Ref<TerminalProtocol>): void {
+    for (const viewer of this.viewers.values()) if (viewer.service.address === address) viewer.sendTyped();
+  }
+
   /** The number of viewers who came by the share `id`. */
   viewersBy(id: string): number {
     return [...this.viewers.values()].filter(({ viewing }) => viewing.share === id).length;

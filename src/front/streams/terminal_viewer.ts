@@ -29,7 +29,8 @@ export class TerminalViewer {
   /** Input that waits until the service has passed on the input before it. */
   private typed: Uint8Array[] = [];
   private typedBytes = 0;
-  private isInputUnderWay = false;
+  /** The sizes of the messages with input that the service has not passed on yet. */
+  private underWay: number[] = [];
 
   constructor(name: string, socket: ServerWebSocket, service: Ref<TerminalProtocol>, viewing: Viewing) {
     this.name = name;
@@ -62,17 +63,18 @@ export class TerminalViewer {
 
   /** Sends input on, or keeps it until its turn. Returns false when more than `maxBytes` would wait. */
   type(data: Uint8Array, maxBytes: number): boolean {
-    if (this.typedBytes + data.length > maxBytes) return false;
+    const sentEarly = this.underWay.slice(1).reduce((sum, bytes) => sum + bytes, 0);
+    if (sentEarly + this.typedBytes + data.length > maxBytes) return false;
     this.typed.push(data);
     this.typedBytes += data.length;
-    if (!this.isInputUnderWay) this.sendTyped();
+    if (this.underWay.length === 0) this.sendTyped();
     return true;
   }
 
-  /** The service has passed on the last input. */
+  /** The service has passed on the first input that was under way. */
   onInputTaken(): void {
-    this.isInputUnderWay = false;
-    this.sendTyped();
+    this.underWay.shift();
+    if (this.underWay.length === 0) this.sendTyped();
   }
 
   /** Drops the input that waits. */
@@ -87,9 +89,10 @@ export class TerminalViewer {
     this.service.tell('detach', { viewer: this.name });
   }
 
-  private sendTyped(): void {
+  /** Sends the input that waits, so that it precedes what is sent to the service afterwards. */
+  sendTyped(): void {
     if (this.typedBytes === 0) return;
-    this.isInputUnderWay = true;
+    this.underWay.push(this.typedBytes);
     this.service.tell('input', { viewer: this.name, data: Buffer.concat(this.typed) });
     this.dropTyped();
   }

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import type { TerminalProtocol, TerminalViewersProtocol } from '../../../src/protocol/terminal.ts';
+import type { Handlers } from '../../../src/runtime/actor.ts';
 import { AGENT } from '../../../src/settings/agent_limits.ts';
 import { KIB, MIB } from '../../../src/settings/limits.ts';
 import { afterThisTest, settle, virtualClock } from '../../kit/actors.ts';
@@ -67,11 +68,11 @@ describe.each(SERVERS)('%s', (server) => {
       await service.next('detach');
     });
 
-    const viewed = async (more: FrontSetup = {}) => {
+    const viewed = async (more: FrontSetup = {}, handlers: Partial<Handlers<TerminalProtocol>> = {}) => {
       const front = await start(more);
       front.views.tell('specs', { rows: [specRow('bot', { agent, group: 'Agents' })] });
       front.views.tell('states', { rows: [runningState('bot', 5)] });
-      const service = await front.stand<TerminalProtocol>('service:bot');
+      const service = await front.stand<TerminalProtocol>('service:bot', handlers);
       await settle();
       const viewer = async () => {
         const socket = attach(front, ['berth.v1']);
@@ -158,6 +159,52 @@ describe.each(SERVERS)('%s', (server) => {
       await eventually(() => typed() === 'l');
       viewers.tell('inputTaken', { viewer: other.viewer });
       await eventually(() => typed() === 'ls\n');
+    });
+
+    it('has what viewers have typed before keys that come later, within the limit of a viewer', async () => {
+      const typed: string[] = [];
+      const { front, service, viewer } = await viewed(
+        {},
+        {
+          input: ({ data }) => {
+            typed.push(data.length > 9 ? `${data.length} bytes` : Buffer.from(data).toString());
+            return null;
+          },
+          type: ({ text }) => {
+            typed.push(text);
+            return { bytes: text.length };
+          },
+        },
+      );
+      const [one, other] = [await viewer(), await viewer()];
+      const viewers = front.node.ref<TerminalViewersProtocol>('viewers');
+      const send = async (socket: WebSocket, ...frames: (string | Buffer)[]) => {
+        for (const frame of frames) socket.send(Buffer.from(frame));
+        const pong = new Promise((resolve) => socket.once('pong', resolve));
+        socket.ping();
+        await pong;
+      };
+      const keys = (text: string) => front.request('POST', '/v1/agents/bot/keys', { body: { text } });
+      await send(one.socket, 'a', 'b', 'c');
+      await send(other.socket, 'x', 'y');
+      expect(await keys('k')).toMatchObject({ status: 200 });
+      expect(typed).toEqual(['a', 'x', 'bc', 'y', 'k']);
+      await send(one.socket, 'd');
+      viewers.tell('inputTaken', { viewer: one.viewer });
+      await keys('l');
+      viewers.tell('inputTaken', { viewer: one.viewer });
+      viewers.tell('inputTaken', { viewer: one.viewer });
+      await send(one.socket, 'e');
+      await eventually(() => typed.slice(5).join(' ') === 'd l e');
+      // What keys have pushed on counts until it is read.
+      const chunks = Array.from({ length: 16 }, () => Buffer.alloc(AGENT.maxUnacknowledgedBytes / 16, 'x'));
+      const closed = new Promise<number>((resolve) => one.socket.on('close', resolve));
+      await send(one.socket, ...chunks);
+      await keys('m');
+      expect(typed.slice(8)).toEqual([`${AGENT.maxUnacknowledgedBytes} bytes`, 'm']);
+      one.socket.send(Buffer.from('f'));
+      expect(await closed).toBe(1008);
+      expect(service.of('type')).toHaveLength(3);
     });
 
     it('closes it after less unread input while there are many viewers', async () => {

@@ -132,7 +132,9 @@ export const agentHandlers: HandlersOf<typeof agents> = {
 
   keys: async ({ app, key: name, body }) => {
     findRunning(app, name);
-    return { name, ...(await terminalOf(app, name).ask('type', body)) };
+    const terminal = terminalOf(app, name);
+    app.terminals.sendTyped(terminal);
+    return { name, ...(await terminal.ask('type', body)) };
   },
 
   wait: async (request) => {
