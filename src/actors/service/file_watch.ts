@@ -3,13 +3,13 @@
 // somebody stops it; if it ends by itself, the next change starts it.
 import { isAlive } from '../../adapters/process/process_table.ts';
 import type { RunMetadata } from '../../protocol/host.ts';
-import type { ServiceSpec, WatchSpec } from '../../protocol/service.ts';
-import { isSameRequest, isWatchedAfter, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
+import type { WatchSpec } from '../../protocol/service.ts';
+import { isWatchedAfter, type WatchState } from '../../protocol/watcher.ts';
 import { type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { WATCH } from '../../settings/limits.ts';
-import type { FileWatchOptions } from './file_watch_options.ts';
 import type { LiveRun, Run } from './run.ts';
 import { isUnasked, liveRun } from './state.ts';
+import { WatcherRequest, type WatcherRequestOptions } from './watcher_request.ts';
 
 /** Temporary failures of the disk and the process host, after which the reaction is tried again. */
 const PASSING: ReadonlySet<string> = new Set(['storage_full', 'daemon_busy', 'gone', 'crashed', 'deadline']);
@@ -17,6 +17,21 @@ const FULL_DISK: ReadonlySet<string> = new Set(['storage_full']);
 const RETRY_MS = 1_000;
 
 const CLIENTS_RESTART = { action: 'restart', cascade: false } as const;
+
+export interface FileWatchOptions extends WatcherRequestOptions {
+  /** When the machine was booted, epoch milliseconds. Restarts owed from before that are dropped. */
+  bootedAt: number;
+  /**
+   * `start` starts the service when it has no process; `restart` stops and starts it. They fail as a client's
+   * requests do.
+   */
+  start: () => Promise<unknown>;
+  restart: () => Promise<unknown>;
+  /** Whether a restart is under way whose start has not begun. */
+  isRestarting: () => boolean;
+  /** Whether it is asleep, or will be when its run has ended. */
+  isAsleep: () => boolean;
+}
 
 /** Sends a signal to the process group of a run, unless its first process has just ended. */
 function signalGroup({ pid, startTicks }: LiveRun, signal: string): void {
@@ -36,9 +51,7 @@ export class FileWatch {
   isReleased = false;
   /** The last run whose launch is known; null if none. */
   private launched: string | null = null;
-  /** The watcher's current request; null if none. */
-  private request: WatchRequest | null = null;
-  private latest: WatchState | null = null;
+  private readonly watcher: WatcherRequest;
   /** Why the last change did not restart the run. */
   private refused: Failure | null = null;
   /** A change that has not been handled yet, or the second half of a restart. */
@@ -56,13 +69,15 @@ export class FileWatch {
 
   constructor(options: FileWatchOptions) {
     this.options = options;
+    this.watcher = new WatcherRequest(options);
   }
 
   /** What is watched; null if nothing. */
   get state(): WatchState | null {
-    const { latest, refused } = this;
+    const { refused, watcher } = this;
+    const { state } = watcher;
     const trouble = refused && `the last change did not restart it: ${refused.message}`;
-    return this.request && latest && { ...latest, trouble: latest.trouble ?? trouble };
+    return state && { ...state, trouble: state.trouble ?? trouble };
   }
 
   /** Called after every change of the service's phase or record. */
@@ -235,21 +250,19 @@ export class FileWatch {
 
   /** The watcher has restarted, or has never been asked. */
   askAgain(): null {
-    this.request = null;
-    this.askWatcher();
+    this.inBackground(this.watcher.sendAgain(this.isWanted));
     return null;
   }
 
   onState(state: WatchState): null {
-    this.latest = state;
-    return null;
+    return this.watcher.onState(state);
   }
 
   /** Files have changed, and the change is in the journal. */
   async onChange(paths: string[]): Promise<null> {
-    const { context, effects, name } = this.options;
-    if (!this.request) {
-      context.ref('watcher').tell('unwatch', { service: name });
+    const { effects } = this.options;
+    if (!this.watcher.isMade) {
+      this.watcher.withdraw();
       return null;
     }
     await tolerateFailure(effects.announceChange(paths.slice(0, WATCH.reportedPaths)), () => null);
@@ -269,44 +282,8 @@ export class FileWatch {
     return spec === null || (this.owesRestart && spec.action !== 'restart') ? CLIENTS_RESTART : spec;
   }
 
-  /** Sends the watcher the current request. */
   private askWatcher(): void {
-    const { context, life, name } = this.options;
-    const { end, state, stored } = life.snapshot();
-    const watcher = context.ref('watcher');
-    if (!this.isWanted || !stored?.spec.watch) {
-      if (this.request) watcher.tell('unwatch', { service: name });
-      this.request = this.latest = null;
-      return;
-    }
-    const { spec } = stored;
-    const { paths, ignore, debounceMs } = stored.spec.watch;
-    const run = liveRun(state);
-    const before = run ? (run.metadata.changedAt ?? run.startedAt) : end?.at;
-    const since = (this.request ? null : before) ?? context.clock.now();
-    const request = { service: name, cwd: spec.cwd, paths, ignore, debounceMs, since };
-    if (this.request && isSameRequest(this.request, request)) return;
-    this.request = request;
-    this.inBackground(this.send(request, spec));
-  }
-
-  /** Sends `request`, unless there is another by then. */
-  private async send(request: WatchRequest, spec: ServiceSpec): Promise<null> {
-    const { context, effects } = this.options;
-    const unwatched = (trouble: string): null => this.onState({ folders: 0, trouble });
-    const threadTrouble = 'the thread that watches files does not run; the log of the daemon says why';
-    const ready = context.ref('threads').ask('ensure', { address: 'watcher' });
-    if (
-      !(await tolerateFailure(
-        ready.then(() => true),
-        () => unwatched(threadTrouble),
-      ))
-    )
-      return null;
-    const filled = await tolerateFailure(effects.filled(spec), ({ message }) => unwatched(message));
-    if (filled && this.request === request)
-      context.ref('watcher').tell('watch', { ...request, cwd: filled.spec.cwd });
-    return null;
+    this.inBackground(this.watcher.send(this.isWanted));
   }
 
   /** Handles the change, or waits for the next phase in which it can be handled. */
