@@ -4,6 +4,7 @@ import { fail } from '../../protocol/errors.ts';
 import { despiteHostLoss } from '../../protocol/host_loss.ts';
 import type { ServiceProtocol, StartReply } from '../../protocol/service.ts';
 import { type Clock, isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import { SERVICE } from '../../settings/limits.ts';
 import type { ServiceMachine } from './machine.ts';
 import type { MemberOverride } from './member_override.ts';
 import { liveRun } from './state.ts';
@@ -93,13 +94,7 @@ export class Restarts {
       () => {
         if (this.current !== restart) throw this.cancelled();
         this.current = null;
-        let join = false;
-        return despiteHostLoss(this.clock, async () => {
-          if (join && this.last !== restart) throw this.cancelled();
-          const request = { timeoutMs, wait: true, join };
-          join = true;
-          return this.machine.start(request);
-        });
+        return this.start(timeoutMs, (leftMs) => this.startAgain(leftMs ?? timeoutMs, leftMs !== null));
       },
       (error: unknown) => {
         if (this.current === restart) this.current = null;
@@ -113,29 +108,33 @@ export class Restarts {
   }
 
   /**
-   * A start: `attempt` is repeated if a restart ends what it waits for, and then joins what the restart has
-   * begun.
+   * A start: `attempt` is repeated if a restart ends what it waits for. It then joins what the restart has
+   * begun, in the rest of the time. `timeoutMs` null: the service's own.
    */
-  async start(attempt: (isRepeated: boolean) => Promise<StartReply>): Promise<StartReply> {
-    for (let isRepeated = false; ; isRepeated = true) {
-      const { last } = this;
-      try {
-        return await attempt(isRepeated);
-      } catch (error) {
-        if (!isFailure(error) || !this.last || this.last === last) throw error;
-        await this.current?.stopped;
-      }
-    }
+  start(
+    timeoutMs: number | null,
+    attempt: (leftMs: number | null) => Promise<StartReply>,
+  ): Promise<StartReply> {
+    const { kind, startTimeout } = this.machine.life.registered().spec;
+    const ms = timeoutMs ?? (kind === 'task' ? SERVICE.taskWaitMs : startTimeout);
+    const until = this.clock.monotonic() + ms;
+    return this.through(attempt, () => {
+      const leftMs = until - this.clock.monotonic();
+      if (leftMs > 0) return leftMs;
+      const { name } = this.machine;
+      throw fail('ready_timeout', `${name} is still starting after ${ms} ms; the start continues`);
+    });
   }
 
-  /** A wake, which also joins a restart under way. */
+  /** A wake, which also joins a restart under way. It ends with its connection. */
   wake(attempt: () => Promise<StartReply>): Promise<StartReply> {
-    return this.start(async () => {
+    const joined = async (): Promise<StartReply> => {
       const { current } = this;
       await current?.stopped;
       if (current && !this.last) throw this.cancelled();
       return attempt();
-    });
+    };
+    return this.through(joined, () => null);
   }
 
   /**
@@ -150,6 +149,33 @@ export class Restarts {
     this.isAutostartWaiting = false;
     if (this.stoppedAt !== null) throw this.cancelled();
     return begin();
+  }
+
+  /** Calls `attempt` until no restart ends what it waits for. `left` is called before each repetition. */
+  private async through(
+    attempt: (leftMs: number | null) => Promise<StartReply>,
+    left: () => number | null,
+  ): Promise<StartReply> {
+    for (let leftMs: number | null = null; ; leftMs = left()) {
+      const { last } = this;
+      try {
+        return await attempt(leftMs);
+      } catch (error) {
+        if (!isFailure(error) || !this.last || this.last === last) throw error;
+        await this.current?.stopped;
+      }
+    }
+  }
+
+  /** The start of a restart. `join`: another restart has begun it. */
+  private startAgain(timeoutMs: number | null, join: boolean): Promise<StartReply> {
+    const { last } = this;
+    let attempts = 0;
+    return despiteHostLoss(this.clock, async () => {
+      attempts += 1;
+      if (attempts > 1 && this.last !== last) throw this.cancelled();
+      return this.machine.start({ timeoutMs, wait: true, join: join || attempts > 1 });
+    });
   }
 
   private cancelled() {

@@ -148,7 +148,9 @@ class SupervisedService implements SupervisedParts {
       return request.ifChanged ? this.tasks.ifChanged(request) : this.machine.start(request);
     };
     const beginThrough = (): Promise<StartReply> =>
-      this.restarts.start((isRepeated) => begin(isRepeated ? { ...message, join: true } : message));
+      this.restarts.start(message.timeoutMs, (leftMs) =>
+        begin(leftMs === null ? message : { ...message, timeoutMs: leftMs, join: true }),
+      );
     if (autostart)
       return this.restarts.autostart(async () => {
         const { name } = this;

@@ -277,3 +277,56 @@ describe('a service that was started to stay awake', () => {
     }
   });
 });
+
+describe('a start or restart that waits until the service is ready', () => {
+  const restart = ({ ref }: Supervised) => ref.ask('restart', { timeoutMs: null, graceMs: null });
+  const request = {
+    start: ({ ref }: Supervised, timeoutMs: number | null) => ref.ask('start', { timeoutMs, wait: true }),
+    restart: ({ ref }: Supervised, timeoutMs: number | null) =>
+      ref.ask('restart', { timeoutMs, graceMs: null }),
+  };
+  const unready = async () => {
+    const world = await begun({ spec: { ready: 'http://localhost:3000/', startTimeout: 60_000 } });
+    world.host.stopMs = 100;
+    return world;
+  };
+
+  it.each(['start', 'restart'] as const)('goes on through restarts (%s)', async (verb) => {
+    const world = await unready();
+    const answer = request[verb](world, null);
+    await world.advance(1_000);
+    const others = [restart(world)];
+    await world.advance(1_000);
+    others.push(restart(world));
+    await world.advance(1_000);
+    world.probe.pass();
+    await world.advance(2_000);
+    const [last] = await Promise.all(others.slice(-1));
+    expect(last).toMatchObject({ status: 'running', pid: expect.any(Number) });
+    for (const one of [answer, ...others]) expect(await one).toEqual(last);
+  });
+
+  it.each(['start', 'restart'] as const)('ends after its time all the same (%s)', async (verb) => {
+    const world = await unready();
+    const answer = request[verb](world, 5_000).catch(({ code }) => code);
+    for (let seconds = 0; seconds < 7; seconds += 1) {
+      await world.advance(1_000);
+      restart(world).catch(() => null);
+    }
+    expect(await Promise.race([answer, 'waits'])).toBe('ready_timeout');
+    world.probe.pass();
+    await world.advance(2_000);
+    expect(world.state().status).toBe('running');
+  });
+
+  it('ends with a stop that follows a restart', async () => {
+    const world = await unready();
+    const answer = request.start(world, null).catch(({ code }) => code);
+    await world.advance(1_000);
+    restart(world).catch(() => null);
+    await quiet();
+    await Promise.all([world.ref.ask('stop', { graceMs: null }), world.advance(1_000)]);
+    expect(await answer).toBe('start_failed');
+    expect(world.state().status).toBe('stopped');
+  });
+});
