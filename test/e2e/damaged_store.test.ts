@@ -191,6 +191,23 @@ it.each([
   expect(await keptLines(daemon)).toEqual(['precious']);
 });
 
+it('a spinup takes over an agent that a restored store lacks, with its log', async () => {
+  const first = await startDaemon();
+  const { stateDir } = first;
+  const spec = { name: 'bot', cmd: 'echo precious; exec sleep 100' };
+  const { pid } = (await first.request('POST', '/v1/agents/spinup', spec)).body;
+  first.signal('SIGKILL');
+  await first.exited;
+  truncateSync(join(stateDir, 'store.mdb'), 8_192);
+  const daemon = await startDaemon({ stateDir, args: ['--restore-store'] });
+  expect(await daemon.request('POST', '/v1/agents/spinup', spec)).toMatchObject({
+    status: 201,
+    body: { pid },
+  });
+  const { lines } = (await daemon.request('GET', '/v1/services/bot/logs')).body;
+  expect(lines).toEqual(['precious']);
+});
+
 it('a damaged row of a running service is that of the copy again, with its process and logs', async () => {
   const { stateDir, pid } = await killedState();
   const store = openStore(join(stateDir, 'store.mdb'));

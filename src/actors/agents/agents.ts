@@ -8,6 +8,7 @@ import { serviceAddress } from '../../protocol/address.ts';
 import { agentKind } from '../../protocol/agent_types.ts';
 import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { LedgerRun } from '../../protocol/host.ts';
 import { AGENTS_GROUP, agentHostname } from '../../protocol/names.ts';
 import type { PortProtocol } from '../../protocol/port_protocol.ts';
 import { completeRegistration } from '../../protocol/registration.ts';
@@ -68,7 +69,9 @@ class Agents {
       const { stored, created } = await this.registry().ask('register', { input: registered });
       try {
         const service = this.context.ref(serviceAddress(name));
-        const { pid } = await service.ask('start', { timeoutMs: null, wait: false, force: true });
+        // A new agent may take over a process whose record was lost.
+        const request = { timeoutMs: null, wait: false, force: true, join: created };
+        const { pid } = await service.ask('start', request);
         if (pid === null) throw fail('start_failed', `${name} cannot be started: it has no process`);
         return { name, port: portOfAgent(stored.spec.port), pid };
       } catch (error) {
@@ -109,16 +112,26 @@ class Agents {
     });
   }
 
-  private async refuseIfRunning(name: string): Promise<void> {
+  /** Its run that has not ended. */
+  private async runOf(name: string): Promise<LedgerRun | null> {
     const { run } = await this.context.ref('host').ask('runOf', { service: name });
-    if (!run || run.end) return;
+    return run && !run.end ? run : null;
+  }
+
+  private async refuseIfRunning(name: string): Promise<void> {
+    const run = await this.runOf(name);
+    if (!run) return;
     if (run.stopping) throw fail('daemon_busy', `${name} is being stopped`);
     throw fail('already_running', `${name} is running already`);
   }
 
-  /** Removes what a failed spinup registered. Ignores a failure here, which would hide the original one. */
+  /**
+   * Removes what a failed spinup registered, unless it has a process. Ignores a failure here, which would
+   * hide the original one.
+   */
   private async undoRegistration(name: string): Promise<void> {
     try {
+      if (await this.runOf(name)) return;
       await this.registry().ask('remove', { name, agent: true, graceMs: 0 }, DEADLINE);
     } catch (error) {
       if (!isFailure(error)) throw error;

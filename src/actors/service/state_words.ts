@@ -80,21 +80,26 @@ function isAnswered(facts: StateFacts, at: number): boolean {
   return (typedAt ?? 0) > at && isDrawnSince(facts, typedAt) && shown !== 'blocked';
 }
 
-/**
- * The last report of a hook, unless the screen shows that it is outdated: a question that a person has
- * answered, or work that ended without a report, as after an interrupt.
- */
+/** Whether the screen shows that what a hook has reported is outdated. */
+const HOOK_IS_OVER: Readonly<Record<ReportedState, (facts: StateFacts, hook: HookWord) => boolean>> = {
+  // A person has answered the question.
+  blocked: (facts, { at }) => isAnswered(facts, at),
+  // Work that ended without a report, as after an interrupt.
+  working: (facts) =>
+    facts.drawn?.reading.screen?.state === 'idle' &&
+    facts.now >= quietAfterHook(facts) &&
+    isScreenCurrent(facts),
+  // Work that goes on, or began without a report. At first the screen may still show the end of the turn.
+  idle: (facts, { at }) =>
+    facts.drawn?.reading.screen?.state === 'working' &&
+    isDrawnSince(facts, after(facts, at, AGENT_STATE.outputMs)),
+};
+
+/** The last report of a hook, unless it is outdated. */
 function hookWord(facts: StateFacts): StateWord | null {
-  const { drawn, hook, now } = facts;
-  if (!hook) return null;
-  const isOver =
-    hook.state === 'blocked'
-      ? isAnswered(facts, hook.at)
-      : hook.state === 'working' &&
-        drawn?.reading.screen?.state === 'idle' &&
-        now >= quietAfterHook(facts) &&
-        isScreenCurrent(facts);
-  return isOver ? null : { state: hook.state, rule: 'reported', at: hook.at };
+  const { hook } = facts;
+  if (!hook || HOOK_IS_OVER[hook.state](facts, hook)) return null;
+  return { state: hook.state, rule: 'reported', at: hook.at };
 }
 
 /**

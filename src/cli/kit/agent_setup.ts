@@ -110,11 +110,18 @@ const reportAll = async () => {
   isReporting = false;
 };
 
+/** The sessions of subagents. When one ends, the agent goes on. */
+const children = new Set();
+
 export const Berth = async () => ({
   event: async ({ event: { type, properties } }) => {
+    if (type.startsWith('session.') && properties?.info?.parentID) children.add(properties.info.id);
     const state = STATES[type] ?? STATES[\`\${type}:\${properties?.status?.type}\`];
     if (!state || !process.env.BERTH_AGENT) return;
-    next = [state, \`--session=\${properties?.sessionID ?? ''}\`];
+    const { sessionID = '' } = properties ?? {};
+    const isChild = children.has(sessionID);
+    if (isChild && state === 'idle') return;
+    next = [state, \`--session=\${isChild ? '' : sessionID}\`];
     if (!isReporting) void reportAll();
   },
 });

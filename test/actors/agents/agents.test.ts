@@ -102,7 +102,7 @@ describe('a spinup', () => {
       'changed my_bot',
       'start my_bot',
     ]);
-    expect(it.received.at(-1)?.message).toEqual({ timeoutMs: null, wait: false, force: true });
+    expect(it.received.at(-1)?.message).toEqual({ timeoutMs: null, wait: false, force: true, join: true });
     expect(it.events.map(({ data }) => data)).toEqual(['{"name":"my_bot","port":300,"group":"Agents"}']);
   });
 

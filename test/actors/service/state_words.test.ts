@@ -74,6 +74,13 @@ it('a report of work that no output follows is over once the prompt has been qui
   expect(decide(late(-3_600_000))).toBe('idle screen');
 });
 
+it('a report that work has ended is over when the screen shows work for longer than the end of a turn', () => {
+  expect(decide({ hook: hook('idle', 2_900), drawn: drawn('working', 10) }, 10)).toBe('idle hook');
+  expect(decide({ hook: hook('idle', 5_000), drawn: drawn('working', 2_500) }, 10)).toBe('idle hook');
+  expect(decide({ hook: hook('idle', 5_000), drawn: drawn('working', 1_000) }, 10)).toBe('working screen');
+  expect(decide({ hook: hook('idle', 5_000), drawn: drawn('idle', 1_000) }, 10)).toBe('idle hook');
+});
+
 it('progress counts as working as long as the output is recent', () => {
   const progress = { state: 3, percent: 0 } as const;
   const shows = (quietMs: number) =>

@@ -81,6 +81,20 @@ it('goes on after a report that fails or hangs, and where there is no berth', as
   expect(await reports(events, { working: null })).toEqual([]);
 });
 
+it('reports of a subagent neither its end nor its session', async () => {
+  const created = { type: 'session.created', properties: { info: { id: 'child', parentID: 'of-it' } } };
+  const ended = { type: 'session.idle', properties: { sessionID: 'child' } };
+  const asks = { type: 'permission.asked', properties: { sessionID: 'child' } };
+  expect(await reports([created, busy('of-it'), ended], { working: ':' })).toEqual([
+    'begin agent hook working --session=of-it',
+    'end working',
+  ]);
+  expect(await reports([created, asks], { working: ':' })).toEqual([
+    'begin agent hook blocked --session=',
+    'end blocked',
+  ]);
+});
+
 it('reports nothing outside of an agent', async () => {
   expect(await reports([busy('of-it')], { working: ':', agent: '' })).toEqual([]);
 });
