@@ -2,6 +2,7 @@
 // long, so it only runs on job threads: docs/reference.md "Terminal repaint".
 import type { Terminal } from '@xterm/headless';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
+import { guardTerminal } from '../protocol/terminal_guards.ts';
 import { KIB } from '../settings/limits.ts';
 import { prepareRows, resizeScreen } from './screen_rows.ts';
 import { type LinesShown, screenLines } from './screen_text.ts';
@@ -64,29 +65,8 @@ export interface ScreenPart {
   title: string;
 }
 
-/**
- * CSI sequences that the emulator repeats as often as their first parameter says, and the screen dimension
- * beyond which further repeats change nothing.
- */
-const COUNTED = {
-  '@': 'cols',
-  I: 'cols',
-  P: 'cols',
-  X: 'cols',
-  Z: 'cols',
-  b: 'cols',
-  L: 'rows',
-  M: 'rows',
-  S: 'rows',
-  T: 'rows',
-} as const;
-
-/** The parts of the emulator behind its public interface: the parser there hands out copies of parameters. */
+/** The parts of the emulator behind its public interface. */
 interface TerminalCore {
-  registerCsiHandler(
-    id: { prefix?: string; final: string },
-    handler: (sequence: { params: Int32Array }) => boolean,
-  ): unknown;
   readonly coreService: { readonly isCursorHidden: boolean };
   readonly coreMouseService: { readonly activeEncoding: string };
   /** Rows of the scroll region, from 0. */
@@ -94,30 +74,6 @@ interface TerminalCore {
 }
 
 const coreOf = (terminal: Terminal): TerminalCore => (terminal as unknown as { _core: TerminalCore })._core;
-
-/** Clamps repeat counts, which may be up to 2,147,483,647, so that no single sequence takes long. */
-function clampCounts(terminal: Terminal): void {
-  const core = coreOf(terminal);
-  for (const [final, side] of Object.entries(COUNTED))
-    core.registerCsiHandler({ final }, ({ params }) => {
-      params[0] = Math.max(0, Math.min(params[0] ?? 0, terminal[side]));
-      // Not handled here: the emulator's own handler follows, with the same parameters.
-      return false;
-    });
-  // Each link slows down every later line. A snapshot has no links.
-  terminal.parser.registerOscHandler(8, () => true);
-}
-
-/** Erases the whole screen where it is erased up to its last cell: there, the emulator may throw. */
-function eraseToTheEnd(terminal: Terminal): void {
-  for (const id of [{ final: 'J' }, { prefix: '?', final: 'J' }])
-    coreOf(terminal).registerCsiHandler(id, ({ params }) => {
-      const { cursorX, cursorY } = terminal.buffer.active;
-      const isAtEnd = cursorY === terminal.rows - 1 && cursorX >= terminal.cols - 1;
-      if (params[0] === 1 && isAtEnd) params[0] = 2;
-      return false;
-    });
-}
 
 /** The mode of each mouse encoding but the first. */
 const MOUSE_ENCODINGS: Readonly<Record<string, number>> = { SGR: 1006, SGR_PIXELS: 1016 };
@@ -253,8 +209,9 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
     // It would log its whole state for every invalid sequence.
     logLevel: 'off',
   });
-  clampCounts(terminal);
-  eraseToTheEnd(terminal);
+  guardTerminal(terminal);
+  // Each link slows down every later line. A snapshot has no links.
+  terminal.parser.registerOscHandler(8, () => true);
   let title = '';
   terminal.onTitleChange((changed) => {
     title = changed.slice(0, MAX_TITLE_LENGTH);

@@ -125,6 +125,23 @@ for (const program of PROGRAMS) {
   );
 }
 
+it.runIf(hasChromium)(
+  browserTest('shows the screen after output that would hang or break its emulator'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await daemonOn(0);
+    const page = await openBerth(daemon);
+    const output = '\\033[2147483647S\\033[2147483647L\\033[999;999HZ\\033[1J\\033[HAFTER\\n';
+    const cmd = `printf hello; read _; printf '${output}'; sleep 600`;
+    await ask(daemon, 'POST', '/v1/agents/spinup', { name: 'hostile', cmd });
+    await page.evaluate(`location.assign('#/agents/hostile')`);
+    await attached(page);
+    await isSame(daemon, page, 'hostile', 'hello');
+    await ask(daemon, 'POST', '/v1/agents/hostile/keys', { keys: ['Enter'] });
+    await isSame(daemon, page, 'hostile', 'AFTER');
+  },
+);
+
 const WHAT = 'show what the screen is, in every size';
 
 it.runIf(hasChromium && isInstalled('vim.tiny'))(named(WHAT, 'vim.tiny'), BROWSER_TEST, async () => {

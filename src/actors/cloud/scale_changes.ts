@@ -119,6 +119,11 @@ export class ScaleChanges {
     return this.mutex.isBusy(id) || this.isWaking(id);
   }
 
+  /** Whether something that an awake workload depends on sleeps, so that its wake is not without effect. */
+  needsOthers(row: StoredWorkload): boolean {
+    return row.seen.replicas > 0 && this.orders.needsOthers(row);
+  }
+
   /** Whether a wake is under way or waits for its dependencies. */
   isWaking(id: string): boolean {
     return this.waking.has(id) || this.orders.isWaiting(id);
@@ -213,9 +218,9 @@ export class ScaleChanges {
   private async wakeInOrder(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
     const row = this.owner.get(id);
     const wake = () => this.wakeAlone(id, request);
-    return row.seen.sleep?.after && this.orders.isAsleep(row)
-      ? this.orders.wakeAfter(row, request, wake)
-      : wake();
+    // A request may be meant for what the workload needs, as after a sleep of both that reached only that.
+    const isOrdered = this.orders.isAsleep(row) || (request.by === 'request' && this.needsOthers(row));
+    return isOrdered && row.seen.sleep?.after ? this.orders.wakeAfter(row, request, wake) : wake();
   }
 
   private wakeAlone(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {

@@ -179,6 +179,11 @@ export class WakeOrders {
     return seen.replicas === 0 || this.sleeping.has(id);
   }
 
+  /** Whether a dependency of the workload sleeps, or is being put to sleep. */
+  needsOthers(row: Row): boolean {
+    return dependenciesOf(row, (id) => this.owner.table.get(id)).some((one) => this.isAsleep(one));
+  }
+
   /** Whether a wake of the workload waits for its dependencies. */
   isWaiting(id: string): boolean {
     return this.overtaken.has(id);

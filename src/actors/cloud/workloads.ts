@@ -121,7 +121,8 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
       sleep: (id, change) => this.scale.sleep({ id, by: 'request', ...change }, true),
       wake: (id, change, inTurn) => this.scale.wake({ id, by: 'request', ...change }, inTurn),
       isWaking: (id) => this.scale.isWaking(id),
-      isSettled: (row) => this.table.isCurrent(row) && !this.scale.isChanging(row.id),
+      isSettled: (row) =>
+        this.table.isCurrent(row) && !this.scale.isChanging(row.id) && !this.scale.needsOthers(row),
       rehearsal: (change, operation) => this.scale.rehearsal(change, operation),
       onFailed: (change, results) => this.reportFailed(change, results),
     });

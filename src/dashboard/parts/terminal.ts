@@ -4,6 +4,7 @@ import { SearchAddon } from '@xterm/addon-search';
 import { WebLinksAddon } from '@xterm/addon-web-links';
 import { WebglAddon } from '@xterm/addon-webgl';
 import { type ITheme, Terminal } from '@xterm/xterm';
+import { guardTerminal } from '../../protocol/terminal_guards.ts';
 import { strictDocument, withStrictStyles } from './strict_document.ts';
 
 /** The callbacks of a terminal. */
@@ -97,6 +98,7 @@ export function openTerminal(
   fontSize: number,
 ): PageTerminal {
   const terminal = createTerminal(theme, fontSize);
+  guardTerminal(terminal);
   const fit = new FitAddon();
   const search = new SearchAddon();
   for (const addon of [fit, search, new WebLinksAddon(openLink)]) terminal.loadAddon(addon);

@@ -12,6 +12,7 @@ const SINGLE_HEADERS: readonly string[] = [
   'content-type',
   'idempotency-key',
   'sec-fetch-site',
+  'sec-websocket-protocol',
   'transfer-encoding',
 ];
 

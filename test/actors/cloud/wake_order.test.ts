@@ -406,6 +406,28 @@ describe('a wake', () => {
     expect(woken(double).at(-1)).toBe('app');
   });
 
+  it.each([
+    ['alone', wake],
+    ['in bulk', (here: Cloud, name: string) => changeMany(here, 'awake', [name])],
+  ] as const)(
+    'wakes what an awake workload needs and a sleep of many reached before it (%s)',
+    async (_, ask) => {
+      const all = await asleep({ app: 'db', db: null });
+      const { here, double } = all;
+      await wake(here, 'app');
+      await here.until('web/db', ({ state }) => state === 'awake');
+      double.requests.length = 0;
+      const { land } = await beginSleep(all, 'db');
+      const asked = ask(here, 'app');
+      await land();
+      await asked;
+      expect(woken(double)).toEqual(['db', 'db']);
+      expect(['app', 'db'].map((name) => double.get('Deployment', 'web', name).spec.replicas)).toEqual([
+        3, 3,
+      ]);
+    },
+  );
+
   it('by a connection leaves a workload asleep whose sleep with a hold is under way', async () => {
     const all = await asleep({ app: 'db', db: null });
     const { here, double } = all;

@@ -117,6 +117,7 @@ describe.each(SERVERS)('%s', (server) => {
       ['two tokens', () => 'Authorization: Bearer a\r\nAuthorization: Bearer b\r\n'],
       ['two types', () => 'Content-Type: application/json\r\nContent-Type: text/plain\r\n'],
       ['two fetch sites', () => 'Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n'],
+      ['two lists of protocols', () => 'Sec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: b\r\n'],
       ['two keys', () => 'Idempotency-Key: a\r\nIdempotency-Key: a\r\n'],
       ['an empty key', () => 'Idempotency-Key: \r\n'],
     ])('(%s) is refused, and its connection closed', async (_what, head) => {
