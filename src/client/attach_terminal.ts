@@ -56,6 +56,16 @@ interface TerminalControl {
   exit?: { exitCode: number | null; signal: string | null };
 }
 
+/** The most input in one message. A server refuses messages above a limit of its own. */
+const MAX_INPUT_BYTES = 64 * 1024;
+
+function partsOf(input: string | Uint8Array): Uint8Array[] {
+  const bytes = typeof input === 'string' ? new TextEncoder().encode(input) : input;
+  return Array.from({ length: Math.ceil(bytes.length / MAX_INPUT_BYTES) }, (_, index) =>
+    bytes.subarray(index * MAX_INPUT_BYTES, (index + 1) * MAX_INPUT_BYTES),
+  );
+}
+
 /** Sends the bearer as a subprotocol, because a browser cannot set a header on a WebSocket. */
 const subprotocols = (bearer: string | null): string[] => [
   'berth.v1',
@@ -148,7 +158,9 @@ async function openTerminal(
   if (signal?.aborted) detach();
   signal?.addEventListener('abort', detach, { once: true });
   return {
-    write: (input) => type(typeof input === 'string' ? new TextEncoder().encode(input) : input),
+    write: (input) => {
+      for (const part of partsOf(input)) type(part);
+    },
     resize: (cols, rows) => type(JSON.stringify({ resize: [cols, rows] })),
     detach,
     ended,

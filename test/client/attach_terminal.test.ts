@@ -72,6 +72,23 @@ it('sends keys and sizes, and delivers and acknowledges output until the exit', 
   expect(heard).toContainEqual({ ack: 6 });
 });
 
+it('sends long input in parts, in order', async () => {
+  const lengths: number[] = [];
+  let text = '';
+  const url = await terminals((socket) =>
+    socket.on('message', (data: Buffer) => {
+      lengths.push(data.length);
+      text += data;
+      if (text.length === 300_000) socket.close(1000);
+    }),
+  );
+  const terminal = await createClient(nodeTransport, { url }).attach('bot', { onOutput: () => {} });
+  const pasted = Array.from({ length: 50_000 }, (_, n) => String(100_000 + n)).join('');
+  terminal.write(pasted);
+  await terminal.ended;
+  expect([text === pasted, Math.max(...lengths)]).toEqual([true, 64 * 1024]);
+});
+
 it('acknowledges output only after it was consumed', async () => {
   let take: () => void = () => {};
   const taken = new Promise<void>((resolve) => {

@@ -16,6 +16,16 @@ export function* upwardsFrom(pid: number): Generator<number> {
   }
 }
 
+/** The id of the state directory of whose service, task or command this process is a part. */
+export function runStateId(): string | undefined {
+  for (const pid of upwardsFrom(process.pid)) {
+    const environ = environOf(pid);
+    const id = environ && variableInEnviron(environ, `${STATE_ID_VARIABLE}=`);
+    if (id) return id;
+  }
+  return undefined;
+}
+
 /**
  * Whether this process belongs to a service, a task or a command that was started in `stateDir`. What its
  * daemon `daemonPid` has started for itself does not.

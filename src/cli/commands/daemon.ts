@@ -22,6 +22,7 @@ import {
 } from '../kit/background_daemon.ts';
 import { defineCommand, flagOption, integerOption, SERVER_OPTIONS } from '../kit/command.ts';
 import { CommandError, EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
+import { checkIsMeant } from '../kit/own_daemon.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { activeInitSystem, isInstalledAtLogin, runAll } from './daemon_autostart.ts';
 
@@ -72,7 +73,9 @@ export const daemonStopCommand = defineCommand({
     'Services end with it in reverse dependency order, unless shutdown.services is "keep" in the ' +
     'configuration. They stay registered.',
   run: async (context) => {
-    const { stateDir } = await context.local();
+    const local = await context.local();
+    checkIsMeant(context, local);
+    const { stateDir } = local;
     const running = runningDaemon(stateDir);
     if (running && isWithinRun(stateDir, running.pid))
       context.out.note(
@@ -88,7 +91,7 @@ export const daemonStopCommand = defineCommand({
 export const daemonStatusCommand = defineCommand({
   about: 'Exit code 0 if it serves, 5 if it does not.',
   run: async (context) => {
-    const { client, settings, stateDir } = await context.local();
+    const { client, stateDir, url } = await context.local();
     const lost = runningDaemon(stateDir) ? undefined : await lockingDaemon(stateDir);
     if (lost)
       throw new CommandError(
@@ -98,10 +101,9 @@ export const daemonStatusCommand = defineCommand({
       );
     const version = await client.version();
     const { pid, startedAt, front, gatewayPort } = version;
-    const port = runningDaemon(stateDir)?.port;
     const lines = [
       `the daemon is running (pid ${pid}, version ${version.version}, since ${startedAt})`,
-      ...(port === undefined ? [] : [`  address    ${localUrl(settings.bind, port)}`]),
+      `  address    ${url()}`,
       `  gateway    ${gatewayPort === null ? 'off' : `port ${gatewayPort}`}`,
       `  state      ${version.stateDir}`,
       `  front      ${front}`,
@@ -127,6 +129,7 @@ export const daemonRestartCommand = defineCommand({
     'meanwhile. Starts a daemon if none runs.',
   run: async (context) => {
     const local = await context.local();
+    checkIsMeant(context, local);
     const before = runningDaemon(local.stateDir);
     const manager = activeInitSystem();
     const isWithin = !manager && before !== undefined && isWithinRun(local.stateDir, before.pid);

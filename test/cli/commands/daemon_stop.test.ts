@@ -48,3 +48,19 @@ it.each([
   expect((await berth(['daemon', 'stop'], { env })).stdout).toBe('no daemon was running\n');
   expect((await other.request('GET', '/v1/services')).status).toBe(200);
 });
+
+it.each([
+  ['stop', 'an option', (url: string) => [['--url', url], {}] as const],
+  ['stop', 'a variable', (url: string) => [[], { BERTH_URL: url }] as const],
+  ['restart', 'an option', (url: string) => [['--url', url], {}] as const],
+])('berth daemon %s ends no daemon if %s names another', async (verb, _, given) => {
+  const [own, other] = [await daemonOf(), await daemonOf()];
+  const env = envOf(own.stateDir);
+  const [options, variables] = given(`http://localhost:${other.port}`);
+  const refused = await berth(['daemon', verb, ...options], { env: { ...env, ...variables } });
+  expect(refused.code).toBe(EXIT_CODE.usage);
+  expect(refused.stderr).toContain(`is not the daemon of ${own.stateDir}`);
+  for (const one of [own, other]) expect((await one.request('GET', '/v1/services')).status).toBe(200);
+  const same = await berth(['daemon', 'stop', '--url', `127.0.0.1:${own.port}`], { env });
+  expect(same.stdout).toBe(`the daemon has ended (pid ${own.pid})\n`);
+});

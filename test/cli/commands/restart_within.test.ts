@@ -4,6 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { runningDaemon } from '../../../src/adapters/process/running_daemon.ts';
+import { EXIT_CODE } from '../../../src/cli/kit/exit_codes.ts';
 import { stateDirId, statePaths } from '../../../src/settings/state_paths.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 import { BIN } from '../../kit/built_program.ts';
@@ -106,4 +107,12 @@ it('a daemon that cannot restart itself is left alone by a restart from within',
     stderr: expect.stringContaining('this command would end with the daemon'),
   });
   expect(isAlive(Number(earlier.pid))).toBe(true);
+});
+
+it('a daemon restart in what another daemon runs is refused, unless it names the state directory', async () => {
+  const { daemon, run, web } = await setting();
+  const refused = await run(['run', '--', process.execPath, BIN, 'daemon', 'restart']);
+  expect(refused.code).toBe(EXIT_CODE.usage);
+  expect(refused.stdout + refused.stderr).toContain('Name its state directory with --state-dir.');
+  expect([isAlive(daemon.pid), isAlive(web)]).toEqual([true, true]);
 });
