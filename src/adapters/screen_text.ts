@@ -30,7 +30,7 @@ function colourOf(cell: IBufferCell, ground: keyof typeof BASIC): string[] {
 }
 
 /** The SGR parameters that give a cell its style after a reset; empty: the default style. */
-function styleOf(cell: IBufferCell): string {
+export function styleOf(cell: IBufferCell): string {
   const attributes = ATTRIBUTES.flatMap(([isSet, parameter]) => (isSet(cell) ? [String(parameter)] : []));
   return [...attributes, ...colourOf(cell, 'fg'), ...colourOf(cell, 'bg')].join(';');
 }

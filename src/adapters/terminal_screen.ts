@@ -4,7 +4,9 @@ import type { Terminal } from '@xterm/headless';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { guardTerminal } from '../protocol/terminal_guards.ts';
 import { KIB } from '../settings/limits.ts';
-import { prepareRows, resizeScreen } from './screen_rows.ts';
+import { coreOf } from './emulator.ts';
+import { drawingOf } from './screen_drawing.ts';
+import { resizeScreen } from './screen_rows.ts';
 import { type LinesShown, screenLines } from './screen_text.ts';
 
 const SCROLLBACK_LINES = 1_000;
@@ -15,9 +17,6 @@ const SCROLLBACK_LINES = 1_000;
 const SLICE_BYTES = 128;
 const MAX_TITLE_LENGTH = 256;
 const NEWLINE = 0x0a;
-/** Resets a viewer's terminal, so that nothing of its earlier content remains. */
-const RESET_SEQUENCE = '\x1bc';
-const ALTERNATE_SCREEN = '\x1b[?1049h';
 const ESCAPE = 0x1b;
 /** A sequence longer than this is shown unfinished. */
 const MAX_SEQUENCE_BYTES = 4 * KIB;
@@ -63,45 +62,6 @@ export interface ScreenPart {
   /** Column and row within the part, from 0; null: hidden, or outside. */
   cursor: { x: number; y: number } | null;
   title: string;
-}
-
-/** The parts of the emulator behind its public interface. */
-interface TerminalCore {
-  readonly coreService: { readonly isCursorHidden: boolean };
-  readonly coreMouseService: { readonly activeEncoding: string };
-  /** Rows of the scroll region, from 0. */
-  readonly buffer: { readonly scrollTop: number; readonly scrollBottom: number };
-}
-
-const coreOf = (terminal: Terminal): TerminalCore => (terminal as unknown as { _core: TerminalCore })._core;
-
-/** The mode of each mouse encoding but the first. */
-const MOUSE_ENCODINGS: Readonly<Record<string, number>> = { SGR: 1006, SGR_PIXELS: 1016 };
-
-/**
- * Sequences that put the cursor in its column, which the serializer misses after a row that reaches the edge;
- * and in its row, if rows count from the scroll region: that mode has moved it.
- */
-function cursorPlace({ buffer, cols, modes }: Terminal, regionTop: number): string {
-  const { cursorX, cursorY } = buffer.active;
-  if (modes.originMode) return `\x1b[${cursorY - regionTop + 1};${cursorX + 1}H`;
-  // Nothing can move it beyond the last column, where it is while the next character would wrap.
-  return cursorX < cols ? `\x1b[${cursorX + 1}G` : '';
-}
-
-/** The sequences for what the serializer leaves out: scroll region, mouse encoding, place of the cursor. */
-function unserializedModes(terminal: Terminal): string {
-  const { buffer, coreMouseService, coreService } = coreOf(terminal);
-  const { scrollTop: top, scrollBottom: bottom } = buffer;
-  const hasRegion = top > 0 || bottom < terminal.rows - 1;
-  const encoding = MOUSE_ENCODINGS[coreMouseService.activeEncoding];
-  return [
-    // A region moves the cursor.
-    hasRegion ? `\x1b7\x1b[${top + 1};${bottom + 1}r\x1b8` : '',
-    encoding === undefined ? '' : `\x1b[?${encoding}h`,
-    cursorPlace(terminal, top),
-    coreService.isCursorHidden ? '\x1b[?25l' : '',
-  ].join('');
 }
 
 /**
@@ -233,14 +193,7 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
       const drawnBytes = drawn + (await writeWhole(terminal, whole.bytes.subarray(drawn), isOver));
       return { drawnBytes, isCut: drawnBytes < whole.bytes.length };
     },
-    snapshot: (lines = SCROLLBACK_LINES) => {
-      prepareRows(terminal);
-      // The serializer ends the main screen in the current style, but begins the other in the default one.
-      const screen = serializer
-        .serialize({ scrollback: lines })
-        .replace(ALTERNATE_SCREEN, `\x1b[m${ALTERNATE_SCREEN}`);
-      return Buffer.from(RESET_SEQUENCE + screen + unserializedModes(terminal));
-    },
+    snapshot: (lines = SCROLLBACK_LINES) => Buffer.from(drawingOf(terminal, serializer, lines)),
     read: (ansi, isWhole = false) => ({
       ...{ cols: terminal.cols, rows: terminal.rows, title },
       lines: screenLines(terminal, { ...shownLines(terminal, isWhole), ansi }),

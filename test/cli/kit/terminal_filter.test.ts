@@ -8,12 +8,14 @@ const [COLS, ROWS] = [40, 10];
 
 const filtered = (text: string): string => new TerminalFilter().filter(Buffer.from(text));
 
-/** What a terminal shows after `text`. */
+/** What a terminal shows after `text`, and what it keeps. */
 const shown = (text: string): Promise<string> => shownScreen(text, COLS, ROWS);
 
 const BEFORE = `${Array.from({ length: 30 }, (_, row) => `line ${row} of the user`).join('\r\n')}\r\n$ `;
 /** Shows wrapping, tabs, character sets, colours, insertion, origin and the scroll region. */
 const PROBE = `${'q'.repeat(COLS + 5)}\r\n\ta\tb\x1b[H\x1b[10Cc\x1b[${ROWS}H${'\n'.repeat(3)}d\re`;
+/** A terminal that ran nothing. A session saves the cursor, as it begins. */
+const NO_SESSION = `${BEFORE}\x1b7${PROBE}`;
 const session = (output: string): string => `${BEFORE}${enterScreen('bot')}${output}${leaveScreen(COLS)}`;
 
 describe("the user's terminal", () => {
@@ -39,13 +41,13 @@ describe("the user's terminal", () => {
     ['reversed wrapping', '\x1b[?45h'],
     ['strings without an end', '\x1b]0;title'],
   ])('is restored after %s', async (_, output) => {
-    expect(await shown(`${session(filtered(output))}${PROBE}`)).toBe(await shown(`${BEFORE}${PROBE}`));
+    expect(await shown(`${session(filtered(output))}${PROBE}`)).toBe(await shown(NO_SESSION));
   });
 
   it(`is restored after any output (BERTH_FUZZ_SEED=${FUZZ_SEED})`, async () => {
     const random = seededRandom(FUZZ_SEED);
     const corpus = hostileSequences();
-    const expected = await shown(`${BEFORE}${PROBE}`);
+    const expected = await shown(NO_SESSION);
     for (let round = 0; round < 40; round += 1) {
       const output = new TerminalFilter().filter(randomOutput(random, corpus, 4_096));
       expect([round, await shown(`${session(output)}${PROBE}`)]).toEqual([round, expected]);
