@@ -1,12 +1,14 @@
 // Finds this user's daemon and its tokens: through BERTH_URL or <state>/daemon.json, never by guessing a
 // port. docs/reference.md "State directory", "Tokens".
+import { existsSync } from 'node:fs';
 import { isSuspended, SUSPENDED, wayToContinue } from '../adapters/process/process_table.ts';
+import { STATE_ID_VARIABLE } from '../adapters/process/process_tree.ts';
 import { runningDaemon } from '../adapters/process/running_daemon.ts';
 import { localUrl, withScheme } from '../adapters/url_host.ts';
 import { type AccessKey, parseAgentKeyId, parseKey } from '../protocol/access_key.ts';
 import { loadSettings, type Settings, SettingsError } from '../settings/config.ts';
 import { readSecret, stateDirPath } from '../settings/state_dir.ts';
-import { statePaths } from '../settings/state_paths.ts';
+import { stateDirId, statePaths } from '../settings/state_paths.ts';
 import { type CloudLogin, cloudAccess, originOf } from './cloud_access.ts';
 import { type Client, createClient } from './create_client.ts';
 import { BerthError } from './errors.ts';
@@ -55,6 +57,12 @@ export function agentKeyOf(env: Env): AccessKey | null {
   throw new SettingsError('BERTH_AGENT_TOKEN is not the token of an agent');
 }
 
+/** Whether a state directory is another one than that of the daemon that runs this process. */
+function isOfOther(stateDir: string, env: Env): boolean {
+  const own = env[STATE_ID_VARIABLE];
+  return Boolean(own) && existsSync(stateDir) && stateDirId(stateDir) !== own;
+}
+
 /** The error when someone within an agent acts as a person without a token. */
 const NOT_A_PERSON =
   'within an agent, a person is known by his token alone: give it in BERTH_AUTH_TOKEN, or call berth from a ' +
@@ -94,7 +102,8 @@ export async function findLocalDaemon(
   const env = options.env ?? process.env;
   const stateDir = stateDirPath(options.stateDir, env);
   let settings = await loadSettings(options.config, env);
-  const agent = agentKeyOf(env);
+  // The token of an agent is for its own daemon.
+  const agent = options.stateDir !== undefined && isOfOther(stateDir, env) ? null : agentKeyOf(env);
   const isAgent = agent !== null && !options.asPerson;
   if (agent && options.asPerson && !env['BERTH_AUTH_TOKEN']) throw new SettingsError(NOT_A_PERSON);
   const named = namedUrl(options, env);

@@ -60,6 +60,17 @@ describe('the local daemon', () => {
     expect(await url({ stateDir: state, url: '127.0.0.1:4713' })).toBe('http://127.0.0.1:4713');
   });
 
+  it('of a state directory that is not that of the agent gets no token of the agent', async () => {
+    const fake = await serve((asked, response) => json(response, 200, leastAnswer(asked)));
+    file({ ...here, port: fake.port });
+    const token = `agent-${'0'.repeat(16)}-bot.${'x'.repeat(43)}`;
+    const within = (id: string) => env({ BERTH_AGENT_TOKEN: token, BERTH_STATE_ID: id });
+    const client = async (id: string) => connectLocal({ stateDir: state, env: within(id) });
+    expect(await (await client('1-2')).groups()).toEqual([]);
+    expect(fake.asked.at(-1)?.headers.authorization).toBeUndefined();
+    await expect((await client(stateDirId(state))).groups()).rejects.toThrow();
+  });
+
   it('is not found if the file is missing or invalid', () => {
     expect(runningDaemon(state)).toBeUndefined();
     file('{"pid": 1');

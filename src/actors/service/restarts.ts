@@ -119,7 +119,7 @@ export class Restarts {
     const ms = timeoutMs ?? (kind === 'task' ? SERVICE.taskWaitMs : startTimeout);
     const until = this.clock.monotonic() + ms;
     return this.through(attempt, () => {
-      const leftMs = until - this.clock.monotonic();
+      const leftMs = Math.ceil(until - this.clock.monotonic());
       if (leftMs > 0) return leftMs;
       const { name } = this.machine;
       throw fail('ready_timeout', `${name} is still starting after ${ms} ms; the start continues`);
