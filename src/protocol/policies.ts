@@ -136,8 +136,8 @@ export interface GovernedWorkloadsProtocol extends PlacedWorkloadsProtocol {
   setPolicies(message: { policies: StoredPolicy[]; areNew: boolean }): null;
   /** The switches that are due, and the time of the next one; null: there is no schedule. */
   dueSwitches(message: Record<string, never>): { due: DueSwitch[]; nextAt: number | null };
-  /** A switch was made, or must not be tried again. */
-  switched(message: { id: string; to: SwitchRecord['to'] }): null;
+  /** A switch was made, or must not be tried again; `to` null: it was withdrawn. */
+  switched(message: { id: string; to: SwitchRecord['to'] | null }): null;
   policyReports(message: Record<string, never>): PolicyReport[];
   /** Fails unknown_policy. */
   policyReport(message: { name: string }): PolicyReport;

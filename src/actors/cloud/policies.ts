@@ -31,8 +31,6 @@ const LOOK_PAUSES = 9;
 /** Errors after which the cluster's other switches have to wait too. */
 const CLUSTER_WIDE: ReadonlySet<string> = new Set(['cluster_unreachable', 'daemon_busy', 'deadline']);
 
-const OPPOSITE = { asleep: 'awake', awake: 'asleep' } as const;
-
 /** Whether a retry may have another result. */
 const mayRetry = ({ code }: Failure): boolean => !isErrorCode(code) || ERRORS[code].status >= 500;
 
@@ -199,9 +197,8 @@ class Policies {
     });
     const failure = isFailure(outcome) ? outcome : null;
     if (failure && mayRetry(failure)) return failure;
-    // One that was withdrawn becomes due again if it is wanted after all.
-    const now = outcome === 'withdrawn' ? OPPOSITE[to] : to;
-    await tolerateFailure(workloads.ask('switched', { id, to: now }), () => null);
+    const made = outcome === 'withdrawn' ? null : to;
+    await tolerateFailure(workloads.ask('switched', { id, to: made }), () => null);
     return failure;
   }
 }

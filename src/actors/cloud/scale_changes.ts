@@ -35,7 +35,7 @@ export interface ScaleChangesOwner extends WakeOrderOwner {
   get(id: string): StoredWorkload;
   /** Whether auto-sleep should put it to sleep, given the state just read. */
   isIdle(id: string, fresh: ObservedWorkload): boolean;
-  readonly policies: Pick<WorkloadPolicies, 'wantsAsleep' | 'idleOf'>;
+  readonly policies: Pick<WorkloadPolicies, 'isDue' | 'onWish' | 'idleOf'>;
   call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R>;
   /** Records the cluster's answer, on disk and in the views. */
   applyChange(before: StoredWorkload, seen: ObservedWorkload): Promise<void>;
@@ -63,14 +63,16 @@ export class ScaleChanges {
     this.orders = new WakeOrders(owner, (id, request) => this.wakeAlone(id, request));
   }
 
-  /** Earlier bulk changes leave these workloads to the request at the place `order`. */
+  /** Earlier bulk changes and windows leave these workloads to the request at the place `order`. */
   note(ids: readonly string[], to: BulkChange['to'], order: number): void {
-    const { requests, table } = this.owner;
-    if (!requests.isOpen) return;
-    const rows = ids.flatMap((id) => table.get(id) ?? []);
     // An earlier sleep must not end what a wake needs.
-    const needed = to === 'awake' ? this.orders.neededBy(rows) : [];
-    for (const id of [...ids, ...needed]) requests.note(id, to, order);
+    const concerned = to === 'awake' ? this.withNeeded(ids) : ids;
+    for (const id of concerned) this.owner.requests.note(id, to, order);
+    this.owner.policies.onWish(concerned, to);
+  }
+
+  private withNeeded(ids: readonly string[]): string[] {
+    return [...ids, ...this.orders.neededBy(ids.flatMap((id) => this.owner.table.get(id) ?? []))];
   }
 
   /** See WorkloadsProtocol. `isBulk`: as a part of a bulk change. */
@@ -107,9 +109,16 @@ export class ScaleChanges {
   ): Promise<ObservedWorkload> {
     const request = { by, operation, policy, subject, inTurn };
     if (by === 'request' && !inTurn) this.note([id], 'awake', this.owner.requests.next());
-    if (by === 'connection') this.refuseWhileHeld(id);
-    // Not shared: it may leave the workload asleep.
-    if (by === 'schedule') return this.wakeInOrder(id, request);
+    if (by === 'connection') {
+      this.refuseWhileHeld(id);
+      // Something awake is not woken by it.
+      if (this.owner.get(id).seen.replicas === 0) this.owner.policies.onWish(this.withNeeded([id]), 'awake');
+    }
+    if (by === 'schedule') {
+      const row = this.owner.get(id);
+      // Not shared: it may leave the workload asleep.
+      return this.owner.policies.isDue(row, 'awake') ? this.wakeInOrder(id, request) : row.seen;
+    }
     const underWay = this.waking.get(id);
     return underWay && underWay.subject === subject ? underWay.woken : this.startWake(id, request);
   }
@@ -166,15 +175,15 @@ export class ScaleChanges {
     const { clock, ownPod, self } = this.owner;
     const at = clock.now();
     const isStillWanted = (fresh: ObservedWorkload): boolean =>
-      by === 'request' || (by === 'idle' ? this.owner.isIdle(id, fresh) : this.wantsAsleep(id, fresh));
+      by === 'request' || (by === 'idle' ? this.owner.isIdle(id, fresh) : this.isSleepDue(id, fresh));
     const holdUntil = holdMs === null ? null : at + holdMs;
     const request = { by, at, holdUntil, from: self, ownPod, operation, policy, isStillWanted };
     return this.owner.call(clusterId, (cluster) => putToSleep(through(cluster), target, request));
   }
 
-  /** Whether its schedule wants it asleep, given the state just read. */
-  private wantsAsleep(id: string, seen: ObservedWorkload): boolean {
-    return this.owner.policies.wantsAsleep({ ...this.owner.get(id), seen });
+  /** Whether its schedule still has to put it to sleep, given the state just read. */
+  private isSleepDue(id: string, seen: ObservedWorkload): boolean {
+    return this.owner.policies.isDue({ ...this.owner.get(id), seen }, 'asleep');
   }
 
   private async noteFailedSleep(before: StoredWorkload, by: SleepCause, error: unknown): Promise<void> {
@@ -220,7 +229,11 @@ export class ScaleChanges {
     const wake = () => this.wakeAlone(id, request);
     // A request may be meant for what the workload needs, as after a sleep of both that reached only that.
     const isOrdered = this.orders.isAsleep(row) || (request.by === 'request' && this.needsOthers(row));
-    return isOrdered && row.seen.sleep?.after ? this.orders.wakeAfter(row, request, wake) : wake();
+    if (!isOrdered || !row.seen.sleep?.after) return wake();
+    const seen = await this.orders.wakeAfter(row, request, wake);
+    // A window may have begun meanwhile, and its switches be still to come.
+    if (request.by !== 'schedule') this.owner.policies.onWish(this.withNeeded([id]), 'awake');
+    return seen;
   }
 
   private wakeAlone(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {

@@ -106,6 +106,8 @@ export class WakeOrders {
   private readonly overtaken = new Map<string, Set<() => void>>();
   /** Dependencies that were waited for in vain, and until when not to wait again (monotonic milliseconds). */
   private readonly unready = new Map<string, number>();
+  /** What each wake under way, by a request or a connection, wakes: the workload and its dependencies. */
+  private readonly needed = new Set<ReadonlySet<string>>();
 
   constructor(owner: WakeOrderOwner, wakeOne: WakeOne) {
     this.owner = owner;
@@ -147,7 +149,15 @@ export class WakeOrders {
   wakeAfter<R>(row: Row, request: WakeRequestOf, wake: () => Promise<R>): Promise<R> {
     const waitMs = request.by === 'connection' ? WAKE_ORDER.connectionWaitMs : WAKE_ORDER.waitMs;
     const end = this.owner.clock.monotonic() + waitMs;
-    return this.unlessOvertaken(row, this.prepareUntil(row, request, end, new Set([row.id])), wake);
+    const needed = request.by === 'schedule' ? new Set<string>() : this.neededBy([row]).add(row.id);
+    this.needed.add(needed);
+    const prepared = this.prepareUntil(row, request, end, new Set([row.id]));
+    return this.unlessOvertaken(row, prepared, wake).finally(() => this.needed.delete(needed));
+  }
+
+  /** Whether a wake under way, by a request or a connection, needs the workload awake. */
+  keepsAwake(id: string): boolean {
+    return [...this.needed].some((ids) => ids.has(id));
   }
 
   /** The ids of what wakes of these workloads wake before them. */

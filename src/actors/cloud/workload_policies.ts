@@ -33,6 +33,7 @@ import {
 } from './policy_decision.ts';
 import { nextSwitches } from './sleep_timeline.ts';
 import { Timelines } from './timelines.ts';
+import type { WakeOrders } from './wake_order.ts';
 import { subjectOf } from './workload_events.ts';
 import type { WorkloadTable } from './workload_table.ts';
 
@@ -44,6 +45,7 @@ export interface WorkloadPoliciesOwner {
     WorkloadTable,
     'rows' | 'rowsOf' | 'get' | 'update' | 'shown' | 'showAgain' | 'forgetSwitches'
   >;
+  readonly orders: Pick<WakeOrders, 'keepsAwake'>;
   /** A schedule was added, changed or removed. */
   onScheduleChange(): void;
 }
@@ -61,6 +63,8 @@ const SLICE_MS = 5;
  * Up to this many changed policies are matched to find the affected workloads; above it, all are shown again.
  */
 const MAX_ASKED = 4;
+
+const OPPOSITE = { asleep: 'awake', awake: 'asleep' } as const;
 
 /** The receipt of a workload that a schedule has put to sleep; null: it is awake, or something else did. */
 const scheduleReceiptOf = ({ replicas, receipt }: ObservedWorkload): SleepReceipt | null =>
@@ -177,9 +181,17 @@ export class WorkloadPolicies {
     };
   }
 
-  /** Whether its schedule wants `row` asleep now. */
-  wantsAsleep(row: StoredWorkload): boolean {
-    return this.wantedOf(this.decisionOf(row))?.to === 'asleep';
+  /** Whether its schedule wants a switch of `row` to `to` that has not been made. */
+  isDue(row: StoredWorkload, to: SwitchRecord['to']): boolean {
+    return dueSwitch(row.switched, this.wantedOf(this.decisionOf(row)), this.owner.clock.now()) === to;
+  }
+
+  /** Someone wants them to be `to`: the opposite switch counts as made and undone if it is due. */
+  onWish(ids: Iterable<string>, to: SwitchRecord['to']): void {
+    for (const id of ids) {
+      const row = this.owner.table.get(id);
+      if (row && this.isDue(row, OPPOSITE[to])) this.keep(row, this.wantedOf(this.decisionOf(row)));
+    }
   }
 
   /**
@@ -211,14 +223,16 @@ export class WorkloadPolicies {
     return { due, nextAt };
   }
 
-  /** A switch was made, or must not be tried again. */
-  onSwitched(id: string, to: SwitchRecord['to']): void {
+  /** A switch was made, or must not be tried again; null instead of `to`: it was withdrawn. */
+  onSwitched(id: string, to: SwitchRecord['to'] | null): void {
     const row = this.owner.table.get(id);
     if (!row) return;
     const wanted = this.wantedOf(this.decisionOf(row));
     // If the schedule wants something else by now, that becomes due next.
-    const made = { to, at: 0, schedule: wanted?.schedule ?? '' };
-    this.keep(row, wanted?.to === to ? wanted : made);
+    const made = { to: to ?? 'awake', at: 0, schedule: wanted?.schedule ?? '' };
+    // A withdrawn one becomes due again, with another key, if it is wanted after all.
+    if (to === null) this.keep(row, row.switched ?? made);
+    else this.keep(row, wanted?.to === to ? wanted : made);
   }
 
   async reports(): Promise<PolicyReport[]> {
@@ -316,7 +330,7 @@ export class WorkloadPolicies {
     if (to === null || (wanted && graceEnd(row, wanted.at, now) !== null)) return null;
     const receipt = scheduleReceiptOf(seen);
     const isWoken = receipt !== null && receipt.from !== switched?.sleptBy;
-    const isLeftAwake = wanted !== null && isWokenSince(row, wanted.at);
+    const isLeftAwake = wanted !== null && (isWokenSince(row, wanted.at) || this.owner.orders.keepsAwake(id));
     const isNeeded = to === 'asleep' ? seen.replicas > 0 && !isLeftAwake : isWoken;
     if (!isNeeded || isLeftAlone(row)) {
       this.keep(row, wanted);

@@ -97,9 +97,9 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
       onDefect: (error) => this.onDefect(error),
     });
     this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
-    const { clock, steady, table, activityReports: reports } = this;
+    const { self, clock, steady, table, activityReports: reports } = this;
     const onScheduleChange = (): void => context.ref('policies').tell('changed', {});
-    this.policies = new WorkloadPolicies({ self: config.self, clock, table, onScheduleChange });
+    this.policies = new WorkloadPolicies({ self, clock, table, orders: this.scale.orders, onScheduleChange });
     const onDefect = (error: unknown): void => this.onDefect(error);
     const isConnected = (clusterId: string): boolean => this.connections.has(clusterId);
     const clusters = context.ref('clusters');

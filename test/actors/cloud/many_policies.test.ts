@@ -70,7 +70,11 @@ function governed(clock: TestClock) {
     forgetSwitches: () => undefined,
     showAgain: (ids: readonly string[]) => shownAgain.push(...ids),
   };
-  const governor = new WorkloadPolicies({ clock, table, self: 'here', onScheduleChange: () => undefined });
+  const governor = new WorkloadPolicies({
+    ...{ clock, table, self: 'here' },
+    onScheduleChange: () => undefined,
+    orders: { keepsAwake: () => false },
+  });
   return { governor, rows, looks, shownAgain, walks };
 }
 
