@@ -195,14 +195,16 @@ it('a spinup takes over an agent that a restored store lacks, with its log', asy
   const first = await startDaemon();
   const { stateDir } = first;
   const spec = { name: 'bot', cmd: 'echo precious; exec sleep 100' };
-  const { pid } = (await first.request('POST', '/v1/agents/spinup', spec)).body;
+  // Its port is not the first one that is free.
+  await first.request('POST', '/v1/agents/spinup', { ...spec, name: 'before' });
+  const { pid, port } = (await first.request('POST', '/v1/agents/spinup', spec)).body;
   first.signal('SIGKILL');
   await first.exited;
   truncateSync(join(stateDir, 'store.mdb'), 8_192);
   const daemon = await startDaemon({ stateDir, args: ['--restore-store'] });
   expect(await daemon.request('POST', '/v1/agents/spinup', spec)).toMatchObject({
     status: 201,
-    body: { pid },
+    body: { pid, port },
   });
   const { lines } = (await daemon.request('GET', '/v1/services/bot/logs')).body;
   expect(lines).toEqual(['precious']);

@@ -94,12 +94,14 @@ class Agents {
     const { isAsleep, spec: before } = await this.registry().ask('specOf', { name });
     if (before && !before.agent) throw fail('name_in_use', `${name} is a service already`);
     if (before) await this.refuseIfRunning(name);
+    // A process whose record was lost keeps its port.
+    const lost = before ? null : await this.runOf(name);
     if (isAsleep)
       throw fail('already_running', `${name} is asleep`, { hint: 'Wake it, or remove it first.' });
     const cwd = input.cwd ?? homedir();
     return completeRegistration({
       name,
-      port: input.port ?? 0,
+      port: input.port ?? lost?.port ?? 0,
       ...launchSpecOf(input, env ?? before?.env ?? [], cwd),
       protocol: protocolOf(input),
       cwd,

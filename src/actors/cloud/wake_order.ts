@@ -189,9 +189,12 @@ export class WakeOrders {
     return seen.replicas === 0 || this.sleeping.has(id);
   }
 
-  /** Whether a dependency of the workload sleeps, or is being put to sleep. */
+  /** Whether something that the workload needs, or that needs itself, sleeps or is being put to sleep. */
   needsOthers(row: Row): boolean {
-    return dependenciesOf(row, (id) => this.owner.table.get(id)).some((one) => this.isAsleep(one));
+    return [...this.neededBy([row])].some((id) => {
+      const needed = this.owner.table.get(id);
+      return needed !== undefined && this.isAsleep(needed);
+    });
   }
 
   /** Whether a wake of the workload waits for its dependencies. */
@@ -233,7 +236,10 @@ export class WakeOrders {
 
   /** Resolves when a dependency is ready, or has been waited for in vain. */
   private ready(row: Row, request: WakeRequestOf, end: number, above: ReadonlySet<string>): Promise<void> {
-    if (!this.isAsleep(row) && row.state === 'awake' && isReady(row.seen)) return Promise.resolve();
+    if (!this.isAsleep(row) && row.state === 'awake' && isReady(row.seen)) {
+      const isRequested = request.by === 'request' && this.needsOthers(row);
+      return isRequested ? this.prepareUntil(row, request, end, above) : Promise.resolve();
+    }
     const waits: Waits = this.waiting.get(row.id) ?? new Map();
     // A wake that the quota of one subject refuses may be allowed to another.
     const key = JSON.stringify([request.by, request.subject]);

@@ -428,6 +428,20 @@ describe('a wake', () => {
     },
   );
 
+  it.each([
+    ['awake', ['db']],
+    ['asleep', ['db', 'top']],
+  ])('wakes what is needed by an awake workload that an %s one needs', async (state, names) => {
+    const { here, double } = await asleep({ top: 'mid', mid: 'db', db: null });
+    await wake(here, 'top');
+    await here.until('web/mid', (row) => row.state === 'awake');
+    await sleep(here, 'db');
+    if (state === 'asleep') await sleep(here, 'top');
+    double.requests.length = 0;
+    await wake(here, 'top');
+    expect(woken(double)).toEqual(names);
+  });
+
   it('by a connection leaves a workload asleep whose sleep with a hold is under way', async () => {
     const all = await asleep({ app: 'db', db: null });
     const { here, double } = all;
