@@ -7,6 +7,7 @@ import { openStore } from '../../src/adapters/storage/store.ts';
 import { writeStoreCopy } from '../../src/adapters/storage/store_copy.ts';
 import { BIN } from '../kit/built_program.ts';
 import { type Daemon, eventually, isAlive, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
 
 /** What `berth` prints, and its exit code. */
 function outcome(args: string[], script = BIN): { code: number | null; stdout: string; stderr: string } {
@@ -198,6 +199,12 @@ it('a spinup takes over an agent that a restored store lacks, with its log', asy
   // Its port is not the first one that is free.
   await first.request('POST', '/v1/agents/spinup', { ...spec, name: 'before' });
   const { pid, port } = (await first.request('POST', '/v1/agents/spinup', spec)).body;
+  const listens = `require('node:net').createServer().listen(process.env.PORT, () => console.log('up'))`;
+  const server = { name: 'server', cmd: `exec '${process.execPath}' -e "${listens}"`, port: freePort() };
+  const { body: made } = await first.request('POST', '/v1/agents/spinup', server);
+  await eventually(
+    async () => (await first.request('GET', '/v1/services/server/logs')).body.lines[0] === 'up',
+  );
   first.signal('SIGKILL');
   await first.exited;
   truncateSync(join(stateDir, 'store.mdb'), 8_192);
@@ -205,6 +212,10 @@ it('a spinup takes over an agent that a restored store lacks, with its log', asy
   expect(await daemon.request('POST', '/v1/agents/spinup', spec)).toMatchObject({
     status: 201,
     body: { pid, port },
+  });
+  expect(await daemon.request('POST', '/v1/agents/spinup', server)).toMatchObject({
+    status: 201,
+    body: { pid: made.pid, port: server.port },
   });
   const { lines } = (await daemon.request('GET', '/v1/services/bot/logs')).body;
   expect(lines).toEqual(['precious']);

@@ -87,8 +87,17 @@ class Ports {
     return port;
   }
 
-  /** Fails port_in_use with the reason why `lease` found none. */
-  async refuse({ owner, from, to }: MessageOf<PortsProtocol, 'lease'>): Promise<never> {
+  /**
+   * After `lease` found none: claims the port that is asked for if the owner's own process listens on it,
+   * whose record was lost. Otherwise fails port_in_use with the reason.
+   */
+  async leaseOwn({ owner, from, to }: MessageOf<PortsProtocol, 'lease'>): Promise<{ port: number }> {
+    const isClaimed = from !== to || this.claims.others(owner, from).length > 0;
+    const holder = isClaimed ? undefined : await portHolderOf(from, this.listening());
+    if (holder && (await this.serviceOf(holder)) === owner) {
+      this.claims.claim(owner, from);
+      return { port: from };
+    }
     const why =
       from === to
         ? `port ${from} is taken: ${await this.reason(owner, from)}`
@@ -227,7 +236,7 @@ export const portsActor = actor<PortsProtocol, PortsConfig>('ports', (context, c
     claims: ({ prefix }) => ports.claimsOf(prefix),
     lease: (message) => {
       const port = ports.lease(message);
-      return port === undefined ? context.replyLater(ports.refuse(message)) : { port };
+      return port === undefined ? context.replyLater(ports.leaseOwn(message)) : { port };
     },
     listener: ({ port }) => context.replyLater(ports.listener(port)),
     foreignHolder: (use) => context.replyLater(ports.foreignHolder(use).then((holder) => ({ holder }))),
