@@ -79,8 +79,9 @@ export class ScaleChanges {
   sleep(message: MessageOf<WorkloadsProtocol, 'sleep'>, isBulk = false): Promise<ObservedWorkload> {
     const { id, by } = message;
     if (by === 'request' && !isBulk) this.note([id], 'asleep', this.owner.requests.next());
-    // A wake requested from now on belongs after this sleep.
-    this.waking.delete(id);
+    // A wake requested from now on belongs after this sleep, also that of what needs this workload.
+    for (const woken of [...this.waking.keys()])
+      if (this.withNeeded([woken]).includes(id)) this.waking.delete(woken);
     const done = this.mutex.runExclusive(id, async () => {
       const { owner } = this;
       const before = owner.get(id);

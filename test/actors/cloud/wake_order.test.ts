@@ -378,6 +378,24 @@ describe('a wake', () => {
     expect(woken(double).at(-1)).toBe('other');
   });
 
+  it('of many waits for a dependency that an earlier wake of one of them does not wait for any more', async () => {
+    const { clock, double, here } = await asleep({ app: 'db', db: null }, ['db']);
+    const first = beginWake(here, 'app');
+    await untilWaitedFor(clock, double, 'db');
+    let results: unknown = null;
+    const slept = sleep(here, 'db');
+    const asked = changeMany(here, 'awake', ['app', 'db']).then((all) => {
+      results = all;
+    });
+    await slept;
+    await eventually(() => first.outcome !== undefined);
+    await untilWaitedFor(clock, double, 'db');
+    expect(results).toBeNull();
+    makeReady(double, 'db');
+    await advanceUntil(clock, 1_000, () => results ?? undefined);
+    await asked;
+  });
+
   it('wakes a dependency whose sleep is under way', async () => {
     const all = await asleep({ app: 'db', db: null });
     const { here, double } = all;
