@@ -80,6 +80,10 @@ function isAnswered(facts: StateFacts, at: number): boolean {
   return (typedAt ?? 0) > at && isDrawnSince(facts, typedAt) && shown !== 'blocked';
 }
 
+/** Whether the last output may be the echo of what someone has typed. */
+const isEcho = ({ terminal: { lastOutputAt }, typedAt }: StateFacts): boolean =>
+  typedAt !== null && lastOutputAt !== null && lastOutputAt < typedAt + AGENT_STATE.outputMs;
+
 /** Whether the screen shows that what a hook has reported is outdated. */
 const HOOK_IS_OVER: Readonly<Record<ReportedState, (facts: StateFacts, hook: HookWord) => boolean>> = {
   // A person has answered the question.
@@ -90,9 +94,12 @@ const HOOK_IS_OVER: Readonly<Record<ReportedState, (facts: StateFacts, hook: Hoo
     facts.now >= quietAfterHook(facts) &&
     isScreenCurrent(facts),
   // Work that goes on, or began without a report. At first the screen may still show the end of the turn.
+  // Words on a screen that is quiet, or moves because someone types, are no work.
   idle: (facts, { at }) =>
     facts.drawn?.reading.screen?.state === 'working' &&
-    isDrawnSince(facts, after(facts, at, AGENT_STATE.outputMs)),
+    isDrawnSince(facts, after(facts, at, AGENT_STATE.outputMs)) &&
+    facts.now < quietAt(facts) &&
+    !isEcho(facts),
 };
 
 /** The last report of a hook, unless it is outdated. */

@@ -79,6 +79,11 @@ it('a report that work has ended is over when the screen shows work for longer t
   expect(decide({ hook: hook('idle', 5_000), drawn: drawn('working', 2_500) }, 10)).toBe('idle hook');
   expect(decide({ hook: hook('idle', 5_000), drawn: drawn('working', 1_000) }, 10)).toBe('working screen');
   expect(decide({ hook: hook('idle', 5_000), drawn: drawn('idle', 1_000) }, 10)).toBe('idle hook');
+  // Words of an answer that look like work, repainted or beside what someone types.
+  const words = { hook: hook('idle', 9_000), drawn: drawn('working', 3_500) };
+  expect(decide(words, 3_600)).toBe('idle hook');
+  expect(decide({ ...words, typedAt: NOW - 3_650 }, 2_900)).toBe('idle hook');
+  expect(decide({ ...words, typedAt: NOW - 6_000 }, 2_900)).toBe('working screen');
 });
 
 it('progress counts as working as long as the output is recent', () => {
