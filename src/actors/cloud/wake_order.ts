@@ -189,11 +189,11 @@ export class WakeOrders {
     return seen.replicas === 0 || this.sleeping.has(id);
   }
 
-  /** Whether something that the workload needs, or that needs itself, sleeps or is being put to sleep. */
+  /** Whether something that the workload needs, or that needs itself, sleeps or has just been woken. */
   needsOthers(row: Row): boolean {
     return [...this.neededBy([row])].some((id) => {
       const needed = this.owner.table.get(id);
-      return needed !== undefined && this.isAsleep(needed);
+      return needed !== undefined && (this.isAsleep(needed) || this.waiting.has(id));
     });
   }
 

@@ -396,6 +396,23 @@ describe('a wake', () => {
     await asked;
   });
 
+  it('of an awake workload waits for what another wake waits for', async () => {
+    const stuck: string[] = [];
+    const { clock, double, here } = await asleep({ one: 'db', two: 'db', db: null }, stuck);
+    for (const name of ['one', 'two']) await wake(here, name);
+    stuck.push('db');
+    await sleep(here, 'db');
+    await here.until('web/db', ({ state }) => state === 'asleep');
+    const first = beginWake(here, 'one');
+    await untilWaitedFor(clock, double, 'db');
+    const second = beginWake(here, 'two');
+    await here.workloads.ask('idle', {});
+    expect([first.outcome, second.outcome]).toEqual([undefined, undefined]);
+    makeReady(double, 'db');
+    await advanceUntil(clock, 1_000, () => second.outcome !== undefined || undefined);
+    expect([first.outcome, second.outcome]).toEqual([3, 3]);
+  });
+
   it('wakes a dependency whose sleep is under way', async () => {
     const all = await asleep({ app: 'db', db: null });
     const { here, double } = all;
