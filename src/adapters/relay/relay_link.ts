@@ -151,7 +151,8 @@ export class RelayLink {
       const { mux } = one.connection;
       one.idleSince = mux.size === 0 ? (one.idleSince ?? now) : null;
       const isIdle = one.idleSince !== null && now - one.idleSince >= TETHER.lastConnectionIdleMs;
-      if (!one.isSameHolder()) one.connection.close('its login or token has changed');
+      if (!one.isSameHolder())
+        one.connection.close('the login at the other Berth has ended, or its token has changed');
       else if (isIdle || mux.isSpent) one.connection.close('nobody uses it');
     }
   }
