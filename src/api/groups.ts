@@ -1,18 +1,12 @@
 // The operations of groups: docs/reference.md "Endpoints".
 import { operationsOf } from './operation.ts';
 import { grace, timeout } from './query_fields.ts';
+import { START_ERRORS } from './start_errors.ts';
 
 const operation = operationsOf('groups');
 
 /** How the start of a member fails, also in a wake or a restart. */
-const START_ERRORS = [
-  'unknown_group',
-  'hook_refused',
-  'port_in_use',
-  'ready_timeout',
-  'start_failed',
-  'dependency_failed',
-] as const;
+const MEMBER_ERRORS = ['unknown_group', ...START_ERRORS] as const;
 
 export const groups = {
   list: operation({
@@ -33,7 +27,7 @@ export const groups = {
     summary: 'Start the members of a group in dependsOn order',
     query: { timeout },
     answer: 'GroupStarted',
-    errors: START_ERRORS,
+    errors: MEMBER_ERRORS,
     keyKind: 'group',
   }),
   sleep: operation({
@@ -56,7 +50,7 @@ export const groups = {
     summary: 'Wake the members that have `sleep`, with their dependencies, in dependsOn order',
     query: { timeout },
     answer: 'GroupStarted',
-    errors: START_ERRORS,
+    errors: MEMBER_ERRORS,
     keyKind: 'group',
   }),
   stop: operation({
@@ -81,7 +75,7 @@ export const groups = {
     summary: 'Stop the members of a group in reverse order, then start them in dependsOn order',
     query: { timeout, grace },
     answer: 'GroupStarted',
-    errors: START_ERRORS,
+    errors: MEMBER_ERRORS,
     keyKind: 'group',
   }),
 };

@@ -2,6 +2,7 @@
 import { USAGE_RANGES, type UsageRange } from '../protocol/stats.ts';
 import { operationsOf } from './operation.ts';
 import { followedLogs, grace, logTail, timeout } from './query_fields.ts';
+import { START_ERRORS } from './start_errors.ts';
 
 const operation = operationsOf('services');
 
@@ -20,14 +21,7 @@ const join = {
 const wait = { kind: 'flag', summary: 'false: answer 202 as soon as the process is there' } as const;
 
 /** A wake starts dependencies as well. */
-const WAKE_ERRORS = [
-  'unknown_service',
-  'hook_refused',
-  'port_in_use',
-  'ready_timeout',
-  'start_failed',
-  'dependency_failed',
-] as const;
+const WAKE_ERRORS = ['unknown_service', ...START_ERRORS] as const;
 
 export const services = {
   list: operation({
