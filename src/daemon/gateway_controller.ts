@@ -1,11 +1,10 @@
 // The gateway as the main thread sees it: takes its port when the daemon starts, starts its thread with the
 // first connection, and sends it all routes.
-// the first connection, and sends it all routes.
 import type { Socket } from 'node:net';
 import { type HeldPort, holdPort } from '../adapters/held_port.ts';
 import { listenFailure } from '../front/server/listen.ts';
-import type { GatewayRoute } from '../protocol/gateway.ts';
-import type { Node } from '../runtime/actor.ts';
+import type { GatewayRoute, RoutesProtocol } from '../protocol/gateway.ts';
+import { actor, type Node } from '../runtime/actor.ts';
 import type { Settings } from '../settings/config.ts';
 import { report } from './daemon_log.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
@@ -23,6 +22,14 @@ export interface GatewayControllerOptions {
   /** Describes the program that holds a port. */
   describePortHolder: (port: number) => Promise<string>;
 }
+
+/** At `routes`, on the front thread. State: none of its own. Rebuilt from: nothing. */
+const routesActor = actor<RoutesProtocol, GatewayController>('routes', (_context, controller) => ({
+  flush: () => {
+    controller.flushRoutes();
+    return null;
+  },
+}));
 
 export class GatewayController {
   private readonly options: GatewayControllerOptions;
@@ -59,10 +66,14 @@ export class GatewayController {
   onRoutesChanged(): void {
     if (this.sentRoutes === null || this.isUpdating) return;
     this.isUpdating = true;
-    setImmediate(() => {
-      this.isUpdating = false;
-      this.sendRoutes();
-    });
+    setImmediate(() => this.flushRoutes());
+  }
+
+  /** Sends the gateway the routes if one may have changed since they were last sent. */
+  flushRoutes(): void {
+    if (!this.isUpdating) return;
+    this.isUpdating = false;
+    this.sendRoutes();
   }
 
   reload(tokens: string[], allowedExtensions: string[]): void {
@@ -112,8 +123,10 @@ export class GatewayController {
   }
 
   private async start(held: HeldPort): Promise<boolean> {
+    const { node, threads } = this.options;
     try {
-      await this.options.threads.ensure('gateway');
+      await node.start('routes', routesActor, this);
+      await threads.ensure('gateway');
       await this.listen(held);
       return true;
     } catch (error) {

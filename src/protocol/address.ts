@@ -14,7 +14,7 @@ import type { ClustersProtocol } from './clusters.ts';
 import type { CommandProtocol } from './commands.ts';
 import type { DoorProtocol } from './doors.ts';
 import type { EventsProtocol } from './events.ts';
-import type { GatewayProtocol } from './gateway.ts';
+import type { GatewayProtocol, RoutesProtocol } from './gateway.ts';
 import type { GroupsProtocol } from './groups.ts';
 import type { HostProtocol } from './host.ts';
 import type { McpCallersProtocol, McpProtocol } from './mcp.ts';
@@ -61,6 +61,7 @@ interface Actors {
   host: HostProtocol;
   [door: `door:${string}`]: DoorProtocol;
   gateway: GatewayProtocol;
+  routes: RoutesProtocol;
   sweeper: SweeperProtocol;
   policies: PoliciesProtocol;
   operations: CloudOperationsProtocol;
@@ -136,6 +137,7 @@ const PLACEMENTS = {
   workloads: { node: 'cloud', rank: 140 },
   cloudevents: { node: 'cloud', rank: 145 },
   threads: { node: 'front', rank: 150 },
+  routes: { node: 'front', rank: 150 },
   'cluster:': { node: 'clusters', rank: 155 },
 } as const satisfies Record<PlacementKey<keyof Actors & string>, Placement>;
 

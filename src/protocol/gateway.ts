@@ -34,3 +34,9 @@ export interface GatewayProtocol {
   /** After a reload: the tokens that are never passed on, and the extensions that may call. */
   accessRules(message: { tokens: string[]; allowedExtensions: string[] }): null;
 }
+
+/** `routes`, on the front thread, which knows the services and agents. */
+export interface RoutesProtocol {
+  /** Sends the gateway what has changed. By the reply, its table has every change of before the call. */
+  flush(message: null): null;
+}

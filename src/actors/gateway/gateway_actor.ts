@@ -1,5 +1,5 @@
 import type { GatewayProtocol } from '../../protocol/gateway.ts';
-import { actor } from '../../runtime/actor.ts';
+import { actor, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import type { WakeAgent } from './agent_wakes.ts';
 import { Gateway } from './gateway_server.ts';
@@ -15,7 +15,11 @@ export const gatewayActor = actor<GatewayProtocol, null>('gateway', (context) =>
     const asked = context.ref('groups').ask('wake', { name, timeoutMs: null }, DEADLINE);
     return { pid: (await asked).pid };
   };
-  const gateway = new Gateway({ agentDomain: '', allowedExtensions: [], tokens: [] }, wake);
+  // Without a reply, the table that the gateway has is the best one.
+  const update = (): Promise<null> =>
+    tolerateFailure(context.ref('routes').ask('flush', null, DEADLINE), () => null);
+  const settings = { agentDomain: '', allowedExtensions: [], tokens: [] };
+  const gateway = new Gateway(settings, { wake, update });
   context.scope.defer(() => gateway.close());
   return {
     listen: async ({ port, descriptors, agentDomain, allowedExtensions, tokens }) => {

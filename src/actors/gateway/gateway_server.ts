@@ -27,7 +27,7 @@ import type { RequestHeaders } from './request_headers.ts';
 import { forwardedHead, hostnameOf, parseRequestHeaders } from './request_headers.ts';
 import { RequestPipeline } from './request_pipeline.ts';
 import { isAllowedSender } from './request_sender.ts';
-import { openTunnel } from './tunnel.ts';
+import { openTunnel, readAhead } from './tunnel.ts';
 import { UpstreamPool } from './upstream_pool.ts';
 
 const HEAD_MS = 10_000;
@@ -78,6 +78,19 @@ function headFor(request: IncomingMessage, headers: RequestHeaders, route: Gatew
   return forwardedHead({ method, url, peer, host, upstreamHost: route.hostHeader ?? host }, headers);
 }
 
+/**
+ * What a table that is behind the daemon may say of a service: unknown, ambiguous, not running. A client that
+ * has been told of a change must not get such an answer from before it.
+ */
+const OUTDATED_STATUSES: ReadonlySet<number> = new Set([404, 409, 503]);
+
+/** What the gateway needs of the daemon. */
+export interface GatewayDaemon {
+  wake: WakeAgent;
+  /** Resolves when `setRoutes` has been called with every change of before the call. */
+  update: () => Promise<unknown>;
+}
+
 /** The gateway: docs/reference.md "Gateway". */
 export class Gateway {
   settings: GatewaySettings;
@@ -91,10 +104,12 @@ export class Gateway {
   private port = 0;
 
   private readonly wakes: AgentWakes;
+  private readonly update: GatewayDaemon['update'];
 
   /** Makes a gateway that does not listen yet. */
-  constructor(settings: GatewaySettings, wake: WakeAgent) {
+  constructor(settings: GatewaySettings, { wake, update }: GatewayDaemon) {
     this.settings = settings;
+    this.update = update;
     this.wakes = new AgentWakes(wake, this.dialer);
   }
 
@@ -179,13 +194,28 @@ export class Gateway {
     return isReachable(route) || this.wakes.isStarting(route) ? route : stoppedPage(route);
   }
 
+  /** Calls `go` with the service that the request is for, or with the answer that refuses it. */
+  private find(headers: RequestHeaders, url: string, go: (found: GatewayRoute | ErrorPage) => void): void {
+    const found = this.judge(headers, url);
+    if ('status' in found && OUTDATED_STATUSES.has(found.status))
+      void this.update().then(() => go(this.judge(headers, url)));
+    else go(found);
+  }
+
   private carry(request: IncomingMessage, response: ServerResponse): void {
     const headers = parseRequestHeaders(request.rawHeaders, this.settings.tokens);
-    const route = this.judge(headers, request.url ?? '');
-    if ('status' in route) {
-      sendErrorPage(request, response, route);
-      return;
-    }
+    this.find(headers, request.url ?? '', (found) => {
+      if ('status' in found) sendErrorPage(request, response, found);
+      else this.forward(request, response, headers, found);
+    });
+  }
+
+  private forward(
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: RequestHeaders,
+    route: GatewayRoute,
+  ): void {
     const head = `${headFor(request, headers, route)}\r\n`;
     const { isChunked, length } = headers;
     const hasBody = isChunked || Number(length ?? 0) > 0;
@@ -221,13 +251,24 @@ export class Gateway {
     }
     if (headers.isChunked || headers.length !== undefined)
       headers.malformedReason = 'It has a body and wants a WebSocket';
-    const route = this.judge(headers, request.url ?? '');
-    if ('status' in route) {
-      // A client's disconnect is only noticed while the socket is read.
-      socket.resume();
-      socket.end(upgradeRefusal(route, headers.accept));
-      return;
-    }
+    const stopReading = readAhead(socket, early);
+    this.find(headers, request.url ?? '', (found) => {
+      const all = stopReading();
+      if ('status' in found) {
+        // A client's disconnect is only noticed while the socket is read.
+        socket.resume();
+        socket.end(upgradeRefusal(found, headers.accept));
+      } else this.openTunnel(request, headers, found, all);
+    });
+  }
+
+  private openTunnel(
+    request: IncomingMessage,
+    headers: RequestHeaders,
+    route: GatewayRoute,
+    early: Buffer,
+  ): void {
+    const { socket } = request;
     const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
     const unreachable = (error: Error): string =>
       upgradeRefusal(unreachablePage(route, error.message), headers.accept);

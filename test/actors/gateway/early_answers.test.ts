@@ -8,7 +8,7 @@ import { expect, it } from 'vitest';
 import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
 import { MIB } from '../../../src/settings/limits.ts';
 import { afterThisTest } from '../../kit/actors.ts';
-import { listenAnywhere, neverWake, routeTo } from './gateway_kit.ts';
+import { listenAnywhere, quietDaemon, routeTo } from './gateway_kit.ts';
 
 /** The larger one never fits into the buffers between the client and the service. */
 const BODIES = [100, 16 * MIB].map((size) => Buffer.alloc(size, 'a'));
@@ -23,7 +23,7 @@ async function gatewayTo(server: net.Server): Promise<number> {
     server.close();
     for (const socket of open) socket.destroy();
   });
-  const gateway = new Gateway({ agentDomain: '', allowedExtensions: [], tokens: [] }, neverWake);
+  const gateway = new Gateway({ agentDomain: '', allowedExtensions: [], tokens: [] }, quietDaemon);
   afterThisTest(() => gateway.close());
   const port = await listenAnywhere(gateway);
   gateway.setRoutes([routeTo((server.address() as AddressInfo).port)]);

@@ -1,5 +1,4 @@
-import type { WakeAgent } from '../../../src/actors/gateway/agent_wakes.ts';
-import type { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
+import type { Gateway, GatewayDaemon } from '../../../src/actors/gateway/gateway_server.ts';
 import { holdPort } from '../../../src/adapters/held_port.ts';
 import type { GatewayRoute } from '../../../src/protocol/gateway.ts';
 
@@ -26,5 +25,8 @@ export const routeTo = (port: number, more: Partial<GatewayRoute> = {}): Gateway
   ...more,
 });
 
-/** For gateways whose agents do not sleep. */
-export const neverWake: WakeAgent = (name) => Promise.reject(new Error(`${name} does not sleep`));
+/** A daemon whose agents do not sleep, and whose gateway is told of every change at once. */
+export const quietDaemon: GatewayDaemon = {
+  wake: (name) => Promise.reject(new Error(`${name} does not sleep`)),
+  update: () => Promise.resolve(),
+};

@@ -6,7 +6,7 @@ import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
-import { listenAnywhere, neverWake, routeTo } from './gateway_kit.ts';
+import { listenAnywhere, quietDaemon, routeTo } from './gateway_kit.ts';
 
 const TOKEN = 'secret-token';
 let gateway: Gateway;
@@ -16,7 +16,7 @@ const closers: (() => unknown)[] = [];
 beforeEach(async () => {
   gateway = new Gateway(
     { agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [TOKEN] },
-    neverWake,
+    quietDaemon,
   );
   port = await listenAnywhere(gateway);
 });

@@ -5,14 +5,14 @@ import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
 import { eventually } from '../../kit/eventually.ts';
-import { listenAnywhere, neverWake, routeTo } from './gateway_kit.ts';
+import { listenAnywhere, quietDaemon, routeTo } from './gateway_kit.ts';
 
 let gateway: Gateway;
 let port: number;
 const closers: (() => unknown)[] = [];
 
 beforeEach(async () => {
-  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] }, neverWake);
+  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] }, quietDaemon);
   port = await listenAnywhere(gateway);
 });
 afterEach(async () => {

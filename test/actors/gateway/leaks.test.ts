@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
-import { listenAnywhere, neverWake, routeTo } from './gateway_kit.ts';
+import { listenAnywhere, quietDaemon, routeTo } from './gateway_kit.ts';
 
 let gateway: Gateway;
 let port: number;
@@ -18,7 +18,7 @@ const noteEnd = (message: unknown): void => {
 };
 
 beforeEach(async () => {
-  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] }, neverWake);
+  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] }, quietDaemon);
   port = await listenAnywhere(gateway);
   ends = [];
   diagnostics.subscribe('net.server.socket', noteEnd);

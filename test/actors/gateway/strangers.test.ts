@@ -11,7 +11,7 @@ import { freePort } from '../../kit/free_ports.ts';
 import { send } from '../../kit/http_request.ts';
 import { must } from '../../kit/must.ts';
 import { canBecomeOthers, listenAsOther, OTHER_USER } from '../../kit/other_user.ts';
-import { listenAnywhere, neverWake, routeTo } from './gateway_kit.ts';
+import { listenAnywhere, quietDaemon, routeTo } from './gateway_kit.ts';
 
 let gateway: Gateway;
 let port: number;
@@ -22,7 +22,7 @@ afterAll(() => void sleeper.kill('SIGKILL'));
 const route = (to: number) => routeTo(to, { pid: must(sleeper.pid) });
 
 beforeEach(async () => {
-  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] }, neverWake);
+  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] }, quietDaemon);
   port = await listenAnywhere(gateway);
   afterThisTest(() => gateway.close());
 });
