@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import type { DaemonProcess } from '../../protocol/host_handshake.ts';
 import { checkWritable } from '../../settings/state_dir.ts';
-import { statePaths } from '../../settings/state_paths.ts';
+import { stateDirId, statePaths } from '../../settings/state_paths.ts';
 import { processRow } from '../process/process_table.ts';
+import { STATE_ID_VARIABLE } from '../process/process_tree.ts';
 
 /** The variables that a host inherits. Children get their whole environment with each start. */
 const INHERITED = ['PATH', 'LD_LIBRARY_PATH', 'TZ'] as const;
@@ -35,6 +36,8 @@ export function spawnHost(stateDir: string, entry: string): void {
     const env = Object.fromEntries(
       INHERITED.flatMap((key) => (process.env[key] ? [[key, process.env[key]]] : [])),
     );
+    // Tells a run from other processes even if it has cleared its environment.
+    env[STATE_ID_VARIABLE] = stateDirId(stateDir);
     const { daemonPid, daemonStart } = thisDaemon();
     const child = spawn(process.execPath, [entry, stateDir, `${daemonPid}`, `${daemonStart}`], {
       detached: true,

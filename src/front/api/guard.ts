@@ -227,7 +227,7 @@ const isPageVisit = (exchange: HttpExchange): boolean =>
 export function givenToken(exchange: HttpExchange): string {
   const header = exchange.header('authorization');
   if (header.startsWith('Bearer ')) return header.slice(7).trim();
-  if (header !== '') return /^bearer +(.*)$/i.exec(header)?.[1] ?? '';
+  if (header !== '') return /^bearer[ \t]+(.*)$/i.exec(header)?.[1] ?? '';
   if (!exchange.isHandshake) return '';
   for (const protocol of exchange.header('sec-websocket-protocol').split(',')) {
     const token = protocolToken(protocol.trim());

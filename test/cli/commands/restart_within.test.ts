@@ -43,6 +43,8 @@ it.each([
   ['task', { cmd: '$BERTH daemon restart', kind: 'task' }],
   // Nothing of it tells but the processes above.
   ['service without its environment', { cmd: 'env -u BERTH_RUN -u BERTH_STATE_ID $BERTH daemon restart; :' }],
+  // Nor do those, up to the process host.
+  ['service that has cleared its environment', { cmd: 'exec env -i $BERTH daemon restart' }],
 ])('a daemon restart in a %s starts the next daemon', async (_, fields) => {
   const { daemon, register, run, web } = await setting();
   await register('again', fields);

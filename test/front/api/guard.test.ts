@@ -263,12 +263,22 @@ describe('an allowed origin', () => {
     expect(code(open, { headers: { origin, authorization: 'Bearer secret' } })).toBe('forbidden_origin'),
   );
 
-  it('counts as a wrong one, not as none, if a subprotocol has it without base64url', () => {
-    const wrong = `agent-${'0'.repeat(16)}-bot.${'x'.repeat(43)}`;
-    const headers = {
-      'sec-websocket-protocol': `berth.v1, base64url.bearer.authorization.berth.${wrong}`,
-    };
-    expect(code(guard({}), { handshake: true, headers })).toBe('unauthorized');
+  it('of an agent counts as a wrong one, not as none, in whatever form it is sent', () => {
+    const wrong = `agent-${'0'.repeat(16)}-bot?.${'x'.repeat(43)}`;
+    const bearer = 'base64url.bearer.authorization.berth.';
+    for (const protocol of [
+      `${bearer}${wrong}`,
+      `${bearer}${Buffer.from(wrong).toString('base64')}`,
+      `${bearer}${Buffer.from(wrong).toString('base64url')}==`,
+      `${bearer.toUpperCase()}${Buffer.from(wrong).toString('base64url')}`,
+    ])
+      expect(
+        code(guard({}), {
+          handshake: true,
+          headers: { 'sec-websocket-protocol': `berth.v1, ${protocol}` },
+        }),
+      ).toBe('unauthorized');
+    expect(code(guard({}), { headers: { authorization: `Bearer\t${wrong}` } })).toBe('unauthorized');
     expect(code(guard({}), { handshake: true, headers: { 'sec-websocket-protocol': 'berth.v1' } })).toBe(
       'passes',
     );
