@@ -31,7 +31,7 @@ export function shellEnvironment(env: Readonly<Record<string, string | undefined
 }
 
 /** What a background daemon keeps of the environment of the command that starts it. */
-const DAEMON_KEEPS = /^(HOME|USER|LOGNAME|SHELL|LANG|TZ)$|^(LC_|XDG_|BERTH_)/;
+const DAEMON_KEEPS = /^(HOME|USER|LOGNAME|SHELL|LANG|TZ|NODE_EXTRA_CA_CERTS)$|^(LC_|XDG_|BERTH_)/;
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** The environment for a background daemon, which serves other shells than the one that started it. */

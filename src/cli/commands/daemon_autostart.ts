@@ -6,7 +6,7 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { replaceFile } from '../../settings/replace_file.ts';
 import { statePaths } from '../../settings/state_paths.ts';
-import { berthScript } from '../kit/background_daemon.ts';
+import { berthScript, certificateEnvironment } from '../kit/background_daemon.ts';
 import { defineCommand, flagOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { CommandError, EXIT_CODE } from '../kit/exit_codes.ts';
@@ -93,7 +93,7 @@ async function daemonProgram(context: CommandContext): Promise<DaemonProgram> {
       ...(state ? ['--state-dir', resolve(state)] : []),
       ...(config ? ['--config', resolve(config)] : []),
     ],
-    path: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
+    env: { PATH: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin', ...certificateEnvironment() },
     log: statePaths(stateDir).daemonLog,
   };
 }

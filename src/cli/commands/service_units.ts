@@ -5,8 +5,8 @@ export interface DaemonProgram {
   /** The path of dist/bin.cjs. */
   script: string;
   args: readonly string[];
-  /** The PATH for services: a service manager's own PATH lacks the folders that version managers add. */
-  path: string;
+  /** With the PATH for services: a service manager's own PATH lacks the folders that version managers add. */
+  env: Readonly<Record<string, string>>;
   log: string;
 }
 
@@ -26,7 +26,7 @@ const quoteEnvironmentValue = (text: string): string =>
  * `OOMPolicy=continue`: a service that runs out of memory does not end the unit. `Delegate=yes`: runs with
  * limits get their own control groups. A restart does not fix a wrong setting (exit code 2).
  */
-export function systemdUnit({ node, script, args, path }: DaemonProgram): string {
+export function systemdUnit({ node, script, args, env }: DaemonProgram): string {
   return `[Unit]
 Description=Berth: local services, agents and workloads, by name
 
@@ -34,7 +34,9 @@ Description=Berth: local services, agents and workloads, by name
 Type=exec
 ExecStart=${[node, script, 'daemon', ...args].map(quoteExecWord).join(' ')}
 ExecReload=/bin/kill -HUP $MAINPID
-Environment=${quoteEnvironmentValue(`PATH=${path}`)}
+${Object.entries(env)
+  .map(([name, value]) => `Environment=${quoteEnvironmentValue(`${name}=${value}`)}`)
+  .join('\n')}
 KillMode=process
 Restart=on-failure
 RestartSec=2
@@ -52,9 +54,12 @@ const escapeXml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 /** The launchd agent. `AbandonProcessGroup` corresponds to systemd's `KillMode=process`. */
-export function launchdPlist({ node, script, args, path, log }: DaemonProgram): string {
+export function launchdPlist({ node, script, args, env, log }: DaemonProgram): string {
   const words = [node, script, 'daemon', ...args]
     .map((one) => `    <string>${escapeXml(one)}</string>`)
+    .join('\n');
+  const variables = Object.entries(env)
+    .map(([name, value]) => `    <key>${name}</key>\n    <string>${escapeXml(value)}</string>`)
     .join('\n');
   return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -68,8 +73,7 @@ ${words}
   </array>
   <key>EnvironmentVariables</key>
   <dict>
-    <key>PATH</key>
-    <string>${escapeXml(path)}</string>
+${variables}
   </dict>
   <key>RunAtLoad</key>
   <true/>

@@ -98,6 +98,12 @@ async function simultaneousDaemon(
   return isNew ? awaitDaemon(context, local, { hasEnded }) : undefined;
 }
 
+/** What names the certificate authorities of the user, for a daemon with another working directory. */
+export function certificateEnvironment(): Record<string, string> {
+  const file = process.env['NODE_EXTRA_CA_CERTS'];
+  return file ? { NODE_EXTRA_CA_CERTS: resolve(file) } : {};
+}
+
 /**
  * Starts a daemon in the background and resolves once it serves, or one that was started at the same time.
  * Otherwise, throws a CommandError with the end of its log.
@@ -116,7 +122,7 @@ export async function startBackgroundDaemon(
   const child = spawn(process.execPath, [berthScript(), ...args], {
     detached: true,
     cwd: homedir(),
-    env: cleanEnvironment(process.env),
+    env: { ...cleanEnvironment(process.env), ...certificateEnvironment() },
     stdio: ['ignore', fd, fd],
   });
   closeSync(fd);

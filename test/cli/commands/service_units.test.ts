@@ -10,7 +10,7 @@ const PROGRAM: DaemonProgram = {
   node: process.execPath,
   script: '/opt/my apps/50% $HOME "quoted"/bin.js',
   args: ['--state-dir', '/home/a b/state'],
-  path: '/opt/bin:/usr/bin',
+  env: { PATH: '/opt/bin:/usr/bin', NODE_EXTRA_CA_CERTS: '/opt/50% ca.pem' },
   log: '/home/a&b/daemon.log',
 };
 
@@ -27,6 +27,10 @@ it('the systemd unit ends only the daemon and leaves the rest of its group alone
   expect(lines(unit, 'OOMPolicy')).toEqual(['continue']);
   expect(lines(unit, 'Delegate')).toEqual(['yes']);
   expect(lines(unit, 'RestartPreventExitStatus')).toEqual(['2']);
+  expect(lines(unit, 'Environment')).toEqual([
+    '"PATH=/opt/bin:/usr/bin"',
+    '"NODE_EXTRA_CA_CERTS=/opt/50%% ca.pem"',
+  ]);
   expect(lines(unit, 'WantedBy')).toEqual(['default.target']);
   expect(lines(unit, 'ExecStart')).toEqual([
     `"${process.execPath}" "/opt/my apps/50%% $$HOME \\"quoted\\"/bin.js" "daemon" "--state-dir" "/home/a b/state"`,
@@ -64,7 +68,7 @@ it('the launchd property list has the same meaning', () => {
   expect(plist).toEqual({
     Label: 'dev.berth.daemon',
     ProgramArguments: [process.execPath, PROGRAM.script, 'daemon', ...PROGRAM.args],
-    EnvironmentVariables: { PATH: PROGRAM.path },
+    EnvironmentVariables: PROGRAM.env,
     RunAtLoad: true,
     KeepAlive: { SuccessfulExit: false },
     AbandonProcessGroup: true,

@@ -691,6 +691,22 @@ describe('without a daemon', () => {
     }
   });
 
+  it('has the certificate authorities of the command that starts it, from whatever folder', async () => {
+    const home = folder();
+    writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${SERVICE_PORTS}`);
+    const cwd = folder();
+    const own = { BERTH_PORT: '0', BERTH_CONFIG: join(home, 'config.toml'), NODE_EXTRA_CA_CERTS: 'ca.pem' };
+    const env = cleanEnv(home, own);
+    try {
+      const { pid } = JSON.parse((await berth(['daemon', 'start', '--json'], { env, cwd })).stdout);
+      expect(readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')).toContain(
+        `NODE_EXTRA_CA_CERTS=${join(cwd, 'ca.pem')}`,
+      );
+    } finally {
+      await berth(['daemon', 'stop'], { env });
+    }
+  });
+
   it('several commands that start one at the same time all use the same one', async () => {
     const home = folder();
     writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${SERVICE_PORTS}`);
