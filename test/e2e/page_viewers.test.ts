@@ -60,6 +60,25 @@ it.runIf(hasChromium)(
 );
 
 it.runIf(hasChromium)(
+  browserTest('a pasted text cannot end the paste or press a key'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await daemonOn(0);
+    const cmd = `stty raw -echo; printf '\\033[?2004hready'; head -c 17 > got; printf ' got it'; sleep 600`;
+    await ask(daemon, 'POST', '/v1/agents/spinup', { name: 'sink', cmd, cwd: daemon.stateDir });
+    const page = await openBerth(daemon, '#/agents/sink');
+    await attached(page);
+    await eventually(async () => (await shownScreen(page)) === 'ready');
+    const text = 'a\x1b[201~\x03\x9b\tb';
+    await page.evaluate((copied) => navigator.clipboard.writeText(copied), text);
+    await focus(page);
+    await page.keyboard.press('Shift+Insert');
+    await eventually(async () => (await shownScreen(page)) === 'ready got it');
+    expect(readFileSync(`${daemon.stateDir}/got`, 'utf8')).toBe('\x1b[200~a[201~\tb\x1b[2');
+  },
+);
+
+it.runIf(hasChromium)(
   browserTest('one viewer takes over from another, which watches from then on'),
   BROWSER_TEST,
   async () => {

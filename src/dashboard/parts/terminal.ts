@@ -51,6 +51,16 @@ function handlesKey(terminal: Terminal, event: KeyboardEvent): boolean {
   return false;
 }
 
+/** The characters of a pasted text that would press keys. ESC could also end a bracketed paste. */
+const PASTED_KEYS = /[^\P{Cc}\t\n\r]/gu;
+
+/** Pastes without keys, so that text copied from somewhere else cannot run a command. */
+function pasteText(terminal: Terminal, event: ClipboardEvent): void {
+  event.preventDefault();
+  event.stopPropagation();
+  terminal.paste(event.clipboardData?.getData('text/plain').replace(PASTED_KEYS, '') ?? '');
+}
+
 function addRenderer(terminal: Terminal): void {
   try {
     const renderer = new WebglAddon();
@@ -104,6 +114,8 @@ export function openTerminal(
   for (const addon of [fit, search, new WebLinksAddon(openLink)]) terminal.loadAddon(addon);
   withStrictStyles(() => terminal.open(parent));
   addRenderer(terminal);
+  const onPaste = (event: ClipboardEvent): void => pasteText(terminal, event);
+  parent.addEventListener('paste', onPaste, true);
   terminal.attachCustomKeyEventHandler((event) => handlesKey(terminal, event));
   terminal.onData(onInput);
   terminal.onBinary((text) => onInput(Uint8Array.from(text, (character) => character.charCodeAt(0))));
@@ -122,6 +134,7 @@ export function openTerminal(
       terminal.options.theme = colours;
     },
     dispose: () => {
+      parent.removeEventListener('paste', onPaste, true);
       loseContexts(parent);
       terminal.dispose();
     },
