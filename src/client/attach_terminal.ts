@@ -5,6 +5,7 @@ import { TOKEN_PROTOCOL } from '../protocol/access_key.ts';
 import { changedAccess, type Endpoint, pathOf, queryString } from './api_call.ts';
 import { base64url } from './base64url.ts';
 import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
+import { InputWindow } from './input_window.ts';
 import type { Access } from './prove_server.ts';
 import type { ClientWebSocket } from './transport.ts';
 
@@ -23,6 +24,8 @@ export interface AttachOptions {
   takeover?: boolean | undefined;
   /** Called with the size of the terminal, at first and after each change by a viewer. */
   onSize?: (cols: number, rows: number) => void;
+  /** Called with the number of bytes of input that wait to be sent, whenever it has changed. */
+  onUnsent?: (bytes: number) => void;
   /** Ends the session; the agent keeps running. */
   signal?: AbortSignal;
 }
@@ -33,12 +36,17 @@ export interface TerminalEnd {
   /** The close code of the connection; 1000 is normal, 4001 means that another viewer has taken over. */
   code: number;
   reason: string;
+  /**
+   * The bytes of input that were not sent, because the program had not read enough. Up to 64 KiB that were
+   * sent before them may not have arrived either.
+   */
+  unsent: number;
 }
 
 export interface TerminalSession {
   /**
-   * Sends keys, as bytes or text. The session ends with code 1008 when more than 1 MiB waits for the program
-   * to read it.
+   * Sends keys, as bytes or text. What the program does not read waits here: see `onUnsent`. From then on
+   * nothing that is written overtakes it.
    */
   write(input: string | Uint8Array): void;
   resize(cols: number, rows: number): void;
@@ -52,18 +60,9 @@ export interface TerminalSession {
 }
 
 interface TerminalControl {
+  ack?: number;
   size?: [cols: number, rows: number];
   exit?: { exitCode: number | null; signal: string | null };
-}
-
-/** The most input in one message. A server refuses messages above a limit of its own. */
-const MAX_INPUT_BYTES = 64 * 1024;
-
-function partsOf(input: string | Uint8Array): Uint8Array[] {
-  const bytes = typeof input === 'string' ? new TextEncoder().encode(input) : input;
-  return Array.from({ length: Math.ceil(bytes.length / MAX_INPUT_BYTES) }, (_, index) =>
-    bytes.subarray(index * MAX_INPUT_BYTES, (index + 1) * MAX_INPUT_BYTES),
-  );
 }
 
 /** Sends the bearer as a subprotocol, because a browser cannot set a header on a WebSocket. */
@@ -115,7 +114,8 @@ async function openTerminal(
 ): Promise<TerminalSession> {
   const { mode, signal } = options;
   const url = endpoint.url() + pathOf(operation, name) + viewingQuery(options);
-  const type = (data: string | Uint8Array) => (mode === 'observe' ? undefined : socket?.send(data));
+  const send = (data: string | Uint8Array) => socket?.send(data);
+  const input = new InputWindow(send, (bytes) => options.onUnsent?.(bytes));
   let exit: TerminalEnd['exit'] = null;
   let finish: (ended: TerminalEnd) => void = () => {};
   let failed: (error: unknown) => void = () => {};
@@ -129,39 +129,38 @@ async function openTerminal(
   // A caller that does not await the end must not get an unhandled rejection.
   ended.catch(() => {});
   let socket: ClientWebSocket | undefined;
-  const control = (message: object): void => socket?.send(JSON.stringify(message));
   const output = async (bytes: Uint8Array): Promise<void> => {
     await options.onOutput(bytes);
-    control({ ack: bytes.byteLength });
+    send(JSON.stringify({ ack: bytes.byteLength }));
   };
   const hear = async (message: string): Promise<void> => {
     const said: TerminalControl = JSON.parse(message);
+    input.hear(said.ack);
     if (said.size) options.onSize?.(...said.size);
     if (said.exit) exit = said.exit;
   };
-  const opened = new Promise<void>((resolve, reject) => {
-    const { deadlineMs } = endpoint;
-    const request = { url, protocols: subprotocols, access, deadlineMs };
+  await new Promise<void>((resolve, reject) => {
+    const request = { url, protocols: subprotocols, access, deadlineMs: endpoint.deadlineMs };
     const opening = endpoint.transport.openWebSocket(request, {
       opened: resolve,
       bytes: (bytes) => void output(bytes).catch(failed),
       text: (message) => void hear(message).catch(failed),
-      closed: (code, reason) => finish({ exit, code, reason }),
+      closed: (code, reason) => finish({ exit, code, reason, unsent: input.close() }),
       refused: (status, body) => reject(refusal(name, status, body)),
     });
     opening.then((made) => {
       socket = made;
     }, reject);
   });
-  await opened;
-  const detach = (): void => socket?.close();
+  const detach = (): void => {
+    input.close();
+    socket?.close();
+  };
   if (signal?.aborted) detach();
   signal?.addEventListener('abort', detach, { once: true });
   return {
-    write: (input) => {
-      for (const part of partsOf(input)) type(part);
-    },
-    resize: (cols, rows) => type(JSON.stringify({ resize: [cols, rows] })),
+    write: (keys) => (mode === 'observe' ? undefined : input.write(keys)),
+    resize: (cols, rows) => (mode === 'observe' ? undefined : send(JSON.stringify({ resize: [cols, rows] }))),
     detach,
     ended,
   };

@@ -50,7 +50,7 @@ export const hostActor = actor<HostProtocol, HostActorConfig>(
     watchTerminal: ({ run, on }) => watch.watch(run, on),
     write: ({ service, run, data }) => {
       const written = terminalOf(runs, service, run)?.write(data);
-      return written ? context.replyLater(written.then(() => null)) : null;
+      return written ? context.replyLater(written) : false;
     },
     resize: ({ service, run, cols, rows }) => {
       terminalOf(runs, service, run)?.resize(cols, rows);

@@ -23,10 +23,10 @@ import {
 export interface HostTerminal {
   pid: number;
   /**
-   * Sends input. Resolves when the terminal has taken it, or is gone. Up to 1 MiB is kept for a program that
-   * does not read; further input is dropped.
+   * Sends input. Resolves with true when the terminal has taken it, with false when it is gone. Up to 1 MiB
+   * is kept for a program that does not read; further input is dropped.
    */
-  write(data: Uint8Array): Promise<void>;
+  write(data: Uint8Array): Promise<boolean>;
   resize(cols: number, rows: number): void;
 }
 
@@ -58,19 +58,19 @@ function readAvailable(libc: Libc, fd: number, filled: number): number {
 }
 
 interface InputQueue {
-  write(data: Uint8Array): Promise<void>;
+  write: HostTerminal['write'];
   close(): void;
 }
 
 /** Keeps input until the program reads it. */
 function createInputQueue(libc: Libc, fd: number, clock: Clock): InputQueue {
-  const waiting: { data: Uint8Array; taken: () => void }[] = [];
+  const waiting: { data: Uint8Array; settle: (isTaken: boolean) => void }[] = [];
   let bytes = 0;
   let cancelRetry: (() => void) | null = null;
   const offer = () => {
     cancelRetry = null;
     for (let next = waiting[0]; next; next = waiting[0]) {
-      const { data, taken } = next;
+      const { data, settle } = next;
       const count = libc.write(fd, data);
       if (count === EAGAIN) {
         cancelRetry = clock.after(INPUT_RETRY_MS, offer);
@@ -82,16 +82,16 @@ function createInputQueue(libc: Libc, fd: number, clock: Clock): InputQueue {
       if (done < data.length) next.data = data.subarray(done);
       else {
         waiting.shift();
-        taken();
+        settle(count >= 0);
       }
     }
   };
   return {
     write(data) {
-      if (bytes + data.length > MAX_INPUT_BYTES || data.length === 0) return Promise.resolve();
-      return new Promise((taken) => {
+      if (bytes + data.length > MAX_INPUT_BYTES || data.length === 0) return Promise.resolve(true);
+      return new Promise((settle) => {
         // A copy, because the frame does not belong to us.
-        waiting.push({ data: Uint8Array.from(data), taken });
+        waiting.push({ data: Uint8Array.from(data), settle });
         bytes += data.length;
         if (!cancelRetry) offer();
       });
@@ -99,7 +99,7 @@ function createInputQueue(libc: Libc, fd: number, clock: Clock): InputQueue {
     close() {
       cancelRetry?.();
       cancelRetry = null;
-      for (const { taken } of waiting.splice(0)) taken();
+      for (const { settle } of waiting.splice(0)) settle(false);
     },
   };
 }

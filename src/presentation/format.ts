@@ -28,6 +28,13 @@ export const memoryText = (megabytes: number | undefined): string => {
   return megabytes >= 10_240 ? `${(megabytes / 1024).toFixed(1)} GB` : `${Math.round(megabytes)} MB`;
 };
 
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+/** A number of bytes: `3 KiB`, `4.9 MiB`. */
+export const bytesText = (bytes: number): string =>
+  bytes < MIB ? `${Math.ceil(bytes / KIB)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`;
+
 const UNITS = [
   ['d', 86_400],
   ['h', 3_600],

@@ -191,10 +191,10 @@ export interface HostProtocol {
    */
   watchTerminal(message: { run: string; on: boolean }): TerminalReading;
   /**
-   * Input for the terminal of a run. Replies when the terminal has taken it, or is gone; a host of the
-   * previous version replies at once.
+   * Input for the terminal of a run. Replies with true when the terminal has taken it, with false when it is
+   * gone; a host of an earlier version with null.
    */
-  write(message: { service: string; run: string; data: Uint8Array }): null;
+  write(message: { service: string; run: string; data: Uint8Array }): boolean | null;
   resize(message: { service: string; run: string; cols: number; rows: number }): null;
   logLimits(message: LogLimits): null;
   /** Bytes of output dropped because the disk was full, per service. */

@@ -29,7 +29,7 @@ export interface TerminalProtocol {
 export interface TerminalViewersProtocol {
   /** First the current screen, then output as it arrives. */
   output(message: { viewer: string; bytes: Uint8Array }): null;
-  /** An `input` of the viewer, in their order, has reached the terminal, or is lost with it. */
+  /** An `input` of the viewer, in their order, has reached the terminal. */
   inputTaken(message: { viewer: string }): null;
   size(message: { viewer: string; cols: number; rows: number }): null;
   /** The terminal dropped the viewer through no fault of the viewer, which may attach again. */

@@ -16,6 +16,8 @@ interface Shell {
   /** Types a line and resolves with the output until the next prompt, without control sequences. */
   run(line: string): Promise<string>;
   type(text: string): void;
+  /** Types text that is longer than what the terminal takes at once. */
+  typeMuch(text: string): Promise<void>;
   /** Resolves once the output since the last command fits. */
   until(fits: RegExp): Promise<string>;
   /** All output since the last command, with control sequences. */
@@ -47,6 +49,17 @@ function shell(cwd: string, env: Record<string, string>): Shell {
     waiting?.();
   });
   const type = (keys: string): void => void writeSync(terminal.fd, keys);
+  const typeMuch = async (keys: string): Promise<void> => {
+    let rest = Buffer.from(keys);
+    await eventually(() => {
+      try {
+        rest = rest.subarray(writeSync(terminal.fd, rest));
+      } catch (error) {
+        if (!String(error).includes('EAGAIN')) throw error;
+      }
+      return rest.length === 0;
+    });
+  };
   const ended = new Promise<void>((resolve) => terminal.onExit(() => resolve()));
   open.push({ kill: () => process.kill(terminal.pid, 'SIGKILL'), ended });
   const text = (): string => stripVTControlCharacters(raw).replaceAll('\r', '');
@@ -61,6 +74,7 @@ function shell(cwd: string, env: Record<string, string>): Shell {
   return {
     until,
     type,
+    typeMuch,
     raw: () => raw,
     run: async (line) => {
       await until(/READY> $/);
@@ -218,6 +232,19 @@ it('berth agent attach passes keys and size to an agent, and leaves it running',
   const gone = await user.run('berth agent attach sh');
   expect(gone).toContain('not');
   expect(await user.run('berth agent rm sh')).toContain('✓ sh is removed');
+});
+
+it('berth agent attach reports how much of the input a program has not taken', async () => {
+  const daemon = await daemonOf();
+  const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const cmd = 'stty raw -echo; echo ready; exec sleep 600';
+  await daemon.request('POST', '/v1/agents/spinup', { name: 'deaf', cmd });
+  const user = shell(folder(), env);
+  user.type('berth agent attach deaf\r');
+  await user.until(/Attached to deaf; Ctrl-\] leaves\.[\s\S]*ready/);
+  await user.typeMuch(`${'x'.repeat(600_000)}\x1d`);
+  await user.until(/the last \d+ KiB of the input did not arrive: deaf had not read enough/);
+  await user.until(/Detached from deaf, which keeps running\.\n/);
 });
 
 it('berth top uses the alternate screen and restores the old one', async () => {

@@ -60,6 +60,7 @@ it('sends keys and sizes, and delivers and acknowledges output until the exit', 
     exit: { exitCode: null, signal: 'SIGTERM' },
     code: 1000,
     reason: 'ended',
+    unsent: 0,
   });
   expect(asked).toEqual([
     '/v1/agents/bot/attach',
@@ -72,21 +73,76 @@ it('sends keys and sizes, and delivers and acknowledges output until the exit', 
   expect(heard).toContainEqual({ ack: 6 });
 });
 
-it('sends long input in parts, in order', async () => {
+const PASTED = Array.from({ length: 50_000 }, (_, n) => String(100_000 + n)).join('');
+
+it('sends long input in parts, in order, and only so much before it is acknowledged', async () => {
   const lengths: number[] = [];
   let text = '';
-  const url = await terminals((socket) =>
+  let acknowledged = 0;
+  let most = 0;
+  const url = await terminals((socket) => {
+    const acknowledge = (): void => {
+      const bytes = text.length - acknowledged;
+      acknowledged += bytes;
+      socket.send(JSON.stringify({ ack: bytes }));
+    };
+    acknowledge();
     socket.on('message', (data: Buffer) => {
       lengths.push(data.length);
       text += data;
-      if (text.length === 300_000) socket.close(1000);
-    }),
-  );
+      most = Math.max(most, text.length - acknowledged);
+      if (text.length === PASTED.length) socket.close(1000);
+      else if (text.length - acknowledged > 32 * 1024) acknowledge();
+    });
+  });
+  const unsent: number[] = [];
+  const terminal = await createClient(nodeTransport, { url }).attach('bot', {
+    onOutput: () => {},
+    onUnsent: (bytes) => unsent.push(bytes),
+  });
+  terminal.write(PASTED);
+  expect(await terminal.ended).toMatchObject({ code: 1000, unsent: 0 });
+  expect([text === PASTED, Math.max(...lengths), most]).toEqual([true, 32 * 1024, 64 * 1024]);
+  expect([unsent[0], unsent.at(-1)]).toEqual([PASTED.length - 64 * 1024, 0]);
+  expect(unsent).toEqual(unsent.toSorted((one, other) => other - one));
+});
+
+it.each(['the server closes', 'the viewer leaves'])(
+  'reports how much input was not sent when %s, and sends none of it afterwards',
+  async (how) => {
+    let length = 0;
+    const url = await terminals((socket) => {
+      socket.send(JSON.stringify({ ack: 0 }));
+      socket.on('message', (data: Buffer) => {
+        length += data.length;
+        if (length < 64 * 1024) return;
+        if (how === 'the server closes') socket.close(1012);
+        // It arrives while the viewer's side is closing.
+        else socket.send(JSON.stringify({ ack: length }));
+      });
+    });
+    const terminal = await createClient(nodeTransport, { url }).attach('bot', { onOutput: () => {} });
+    terminal.write(PASTED);
+    if (how === 'the viewer leaves') terminal.detach();
+    const { unsent } = await terminal.ended;
+    expect([length, unsent]).toEqual([64 * 1024, PASTED.length - 64 * 1024]);
+    terminal.write('x');
+    expect((await terminal.ended).unsent).toBe(unsent);
+  },
+);
+
+it('sends all input at once to a server that acknowledges none', async () => {
+  let text = '';
+  const url = await terminals((socket) => {
+    socket.send(JSON.stringify({ size: [80, 24] }));
+    socket.on('message', (data: Buffer) => {
+      text += data;
+      if (text.length === PASTED.length) socket.close(1000);
+    });
+  });
   const terminal = await createClient(nodeTransport, { url }).attach('bot', { onOutput: () => {} });
-  const pasted = Array.from({ length: 50_000 }, (_, n) => String(100_000 + n)).join('');
-  terminal.write(pasted);
-  await terminal.ended;
-  expect([text === pasted, Math.max(...lengths)]).toEqual([true, 64 * 1024]);
+  terminal.write(PASTED);
+  expect([(await terminal.ended).unsent, text === PASTED]).toEqual([0, true]);
 });
 
 it('acknowledges output only after it was consumed', async () => {

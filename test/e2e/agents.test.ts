@@ -9,6 +9,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { openTerminalScreen } from '../../src/adapters/terminal_screen.ts';
+import { createClient } from '../../src/client/create_client.ts';
+import { nodeTransport } from '../../src/client/node_transport.ts';
 import { type Daemon, eventually, isAlive, newFolder, startDaemon } from '../kit/daemon.ts';
 import { freePort, ownPorts } from '../kit/free_ports.ts';
 import { hostileSequences } from '../kit/hostile_output.ts';
@@ -29,7 +31,11 @@ const lines = async (daemon: Daemon, name: string, query = ''): Promise<string[]
 interface Viewer {
   socket: WebSocket;
   output(): Buffer;
-  texts: { size?: [number, number]; exit?: { exitCode: number | null; signal: string | null } }[];
+  texts: {
+    ack?: number;
+    size?: [number, number];
+    exit?: { exitCode: number | null; signal: string | null };
+  }[];
   type(keys: string): void;
   say(message: object | string): void;
   /** The screen of a terminal of this size after all received output. */
@@ -393,7 +399,7 @@ describe('attach', () => {
     await spinup(daemon, { name: 'bot', cmd: 'exec bash --norc --noprofile', cols: 80, rows: 24 });
     const one = await attach(daemon, 'bot');
     await eventually(() => one.texts.some((text) => text.size));
-    expect(one.texts[0]).toEqual({ size: [80, 24] });
+    expect(one.texts.slice(0, 2)).toEqual([{ ack: 0 }, { size: [80, 24] }]);
     const two = await attach(daemon, 'bot');
     one.type('echo $((6*7))\r');
     await eventually(() => one.output().includes('42') && two.output().includes('42'));
@@ -523,6 +529,43 @@ describe('an abused terminal', () => {
     }
     await eventually(() => good.output().toString().endsWith(typed));
     expect(daemon.stderr()).not.toContain('the process host is gone');
+  });
+});
+
+describe('long input through the client', () => {
+  const KIB = 1024;
+  const pasted = Buffer.from(Array.from({ length: 640 * KIB }, (_, n) => `${1_000_000 + n} `).join(''));
+  const typist = (daemon: Daemon, name: string) =>
+    createClient(nodeTransport, { url: `http://127.0.0.1:${daemon.port}` }).attach(name, {
+      onOutput: () => {},
+    });
+
+  it('arrives whole when the program reads it late and slowly', async () => {
+    const daemon = await startDaemon();
+    const cwd = newFolder();
+    const read = 'for part in 1 2 3 4 5; do head -c 1048576 >> sink; sleep 0.1; done';
+    const cmd = `stty raw -echo; echo ready; while [ ! -e gate ]; do sleep 0.02; done; ${read}; exit 4`;
+    await spinup(daemon, { name: 'late', cmd, cwd });
+    await eventually(async () => (await lines(daemon, 'late')).includes('ready'));
+    const [session, other] = [await typist(daemon, 'late'), await attach(daemon, 'late')];
+    session.write(pasted);
+    writeFileSync(join(cwd, 'gate'), '');
+    expect(await session.ended).toMatchObject({ exit: { exitCode: 4 }, unsent: 0 });
+    expect(readFileSync(join(cwd, 'sink')).equals(pasted)).toBe(true);
+    expect(await other.closed).toBe(1000);
+  });
+
+  it('is reported as far as the program has ended without reading it', async () => {
+    const daemon = await startDaemon();
+    const cmd = 'stty raw -echo; echo ready; head -c 1000000 > sink; exit 5';
+    await spinup(daemon, { name: 'brief', cmd, cwd: newFolder() });
+    await eventually(async () => (await lines(daemon, 'brief')).includes('ready'));
+    const session = await typist(daemon, 'brief');
+    session.write(pasted);
+    const { exit, unsent } = await session.ended;
+    expect(exit).toEqual({ exitCode: 5, signal: null });
+    // What it has not read is in the kernel, under way, or unsent.
+    expect(unsent).toBeGreaterThan(pasted.length - 1_000_000 - 512 * KIB);
   });
 });
 

@@ -1,5 +1,5 @@
 // What people do in terminals of the page: paste, select and copy, watch, and take over.
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
@@ -8,6 +8,7 @@ import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
 import { ask, daemonOn, openBerth, shownScreen } from './page_services.ts';
 
 const PASTE_CHARACTERS = 100_000;
+const LONG_PASTE_CHARACTERS = 2 * 1024 * 1024;
 const attached = (page: Page) => page.getByText(/attached · \d+×\d+/).waitFor();
 const focus = (page: Page) => page.locator('.terminal-box textarea').focus();
 const clipboard = (page: Page): Promise<string> => page.evaluate('navigator.clipboard.readText()');
@@ -75,6 +76,41 @@ it.runIf(hasChromium)(
     await page.keyboard.press('Shift+Insert');
     await eventually(async () => (await shownScreen(page)) === 'ready got it');
     expect(readFileSync(`${daemon.stateDir}/got`, 'utf8')).toBe('\x1b[200~a[201~\tb\x1b[2');
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest(
+    'a paste of some MiB waits until the program reads it, and the page says so when it never does',
+  ),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await daemonOn(0);
+    const cwd = daemon.stateDir;
+    const text = trickyText(LONG_PASTE_CHARACTERS);
+    const sent = Buffer.from(text.replaceAll('\n', '\r'));
+    const read = `while [ ! -e gate ]; do sleep 0.05; done; head -c ${sent.length} > sink; printf ' got it'`;
+    const page = await openBerth(daemon);
+    const paste = async (name: string, cmd: string) => {
+      await ask(daemon, 'POST', '/v1/agents/spinup', { name, cmd, cwd });
+      await page.evaluate((to) => location.assign(to), `#/agents/${name}`);
+      await page.locator('h1', { hasText: name }).waitFor();
+      await attached(page);
+      await eventually(async () => (await shownScreen(page)) === 'ready');
+      await page.evaluate((copied) => navigator.clipboard.writeText(copied), text);
+      await focus(page);
+      await page.keyboard.press('Shift+Insert');
+      await page.getByText(/attached · \d+×\d+ · \d+\.\d MiB of input waiting for the program/).waitFor();
+    };
+    await paste('late', `stty raw -echo; printf ready; ${read}; sleep 600`);
+    writeFileSync(`${cwd}/gate`, '');
+    await eventually(async () => (await shownScreen(page)) === 'ready got it');
+    expect(readFileSync(`${cwd}/sink`).equals(sent)).toBe(true);
+    await page.getByText(/attached · \d+×\d+$/).waitFor();
+    await paste('deaf', 'stty raw -echo; printf ready; exec sleep 600');
+    await page.getByLabel('who types').selectOption('observe');
+    await page.getByText(/deaf: the last \d+\.\d MiB of the input did not arrive/).waitFor();
+    await attached(page);
   },
 );
 

@@ -56,7 +56,7 @@ async function hostRuns(onStart: () => void, onEnded: (end: RunEnd) => void) {
     loadTerminals: async () => (_request, _libc, events) => {
       onStart();
       process.events = events;
-      return { pid: 2 ** 22, write: async () => {}, resize: () => {} };
+      return { pid: 2 ** 22, write: async () => true, resize: () => {} };
     },
     onEnded,
     reservedDescriptor,

@@ -372,14 +372,14 @@ export class ServiceEffects {
     this.views.tell('grew', { name: this.name });
   }
 
-  /** Sends input to the terminal of a run. Resolves when the terminal has taken it, or is gone. */
-  async writeInput(run: string, data: Uint8Array): Promise<void> {
+  /** Sends input to the terminal of a run. Resolves when it has taken it, with false when it is gone. */
+  async writeInput(run: string, data: Uint8Array): Promise<boolean> {
     const written = this.host.ask(
       'write',
       { service: this.name, run, data },
       { deadlineMs: SERVICE.askDeadlineMs },
     );
-    await tolerateFailure(written, () => null);
+    return (await tolerateFailure(written, () => false)) !== false;
   }
 
   resize(run: string, cols: number, rows: number): void {

@@ -5,8 +5,8 @@ import { fail } from '../../protocol/errors.ts';
 import { AGENT } from '../../settings/agent_limits.ts';
 
 export interface TerminalInputOptions {
-  /** Resolves when the terminal has taken the input, or is gone. */
-  write(data: Uint8Array): Promise<void>;
+  /** Resolves with true when the terminal has taken the input, with false when it is gone. */
+  write(data: Uint8Array): Promise<boolean>;
   onTaken(viewer: string): void;
 }
 
@@ -14,7 +14,7 @@ interface Typed {
   /** null: a client that is not attached. */
   viewer: string | null;
   data: Uint8Array;
-  onTaken: () => void;
+  settle: (isTaken: boolean) => void;
 }
 
 export class TerminalInput {
@@ -27,19 +27,20 @@ export class TerminalInput {
   }
 
   add(viewer: string, data: Uint8Array): void {
-    const onTaken = (): void => this.options.onTaken(viewer);
+    // Its viewers are told of the end of a terminal that is gone.
+    const settle = (isTaken: boolean): void => (isTaken ? this.options.onTaken(viewer) : undefined);
     // A copy, because the frame does not belong to us.
-    this.push({ viewer, data: Uint8Array.from(data), onTaken });
+    this.push({ viewer, data: Uint8Array.from(data), settle });
   }
 
   /**
-   * Types for a client that is not attached. Resolves when the terminal has taken the input. Fails
-   * daemon_busy when too much is already waiting.
+   * Types for a client that is not attached. Resolves when the terminal has taken the input, or is gone.
+   * Fails daemon_busy when too much is already waiting.
    */
   type(data: Uint8Array): Promise<void> {
     if (this.waitingBytes() + data.length > AGENT.maxUnacknowledgedBytes)
       throw fail('daemon_busy', 'the program does not read what was typed before');
-    return new Promise((resolve) => this.push({ viewer: null, data, onTaken: resolve }));
+    return new Promise((resolve) => this.push({ viewer: null, data, settle: () => resolve() }));
   }
 
   /** A viewer's last input still arrives after it has left, unless the program does not read at all. */
@@ -60,8 +61,7 @@ export class TerminalInput {
   private async writeAll(): Promise<void> {
     this.isWriting = true;
     for (let next = this.waiting.shift(); next; next = this.waiting.shift()) {
-      await this.options.write(next.data);
-      next.onTaken();
+      next.settle(await this.options.write(next.data));
     }
     this.isWriting = false;
   }

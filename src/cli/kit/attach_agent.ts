@@ -3,7 +3,7 @@ import { delay } from '../../client/api_call.ts';
 import type { AttachOptions, TerminalEnd, TerminalSession } from '../../client/attach_terminal.ts';
 import type { Client } from '../../client/create_client.ts';
 import { isBerthError, isRetryable } from '../../client/errors.ts';
-import { howEnded } from '../../presentation/format.ts';
+import { bytesText, howEnded } from '../../presentation/format.ts';
 import { TAKEN_OVER_CODE, TOKEN_CHANGED } from '../../protocol/terminal.ts';
 import type { CommandContext } from './context.ts';
 import { DEFAULT_DETACH_KEYS, type DetachKeys, DetachMatcher } from './detach_keys.ts';
@@ -41,7 +41,7 @@ export interface AgentViewing extends Pick<AttachOptions, 'mode' | 'takeover'> {
 }
 
 /** How the client closes a session. */
-const DETACHED: TerminalEnd = { exit: null, code: 1000, reason: '' };
+const DETACHED: TerminalEnd = { exit: null, code: 1000, reason: '', unsent: 0 };
 
 /** Close codes of a connection that the daemon has lost or restarts: docs/reference.md "Attach". */
 const LOST_CODES: readonly number[] = [1006, 1012];
@@ -67,6 +67,10 @@ export async function attachAgent(
   const { detachKeys = DEFAULT_DETACH_KEYS } = viewing;
   for (let isLost = false; ; ) {
     const end = await attachOnce(context, client, called, { ...viewing, detachKeys, isLost });
+    if (end !== 'stopped' && end.unsent > 0)
+      context.out.warn(
+        `the last ${bytesText(end.unsent)} of the input did not arrive: ${called} had not read enough`,
+      );
     if (end === 'stopped') await stopUntilContinued(process.pid);
     else if (!isLostConnection(end)) return end;
     else {

@@ -1,7 +1,7 @@
 // The connection between a terminal of the page and the daemon. It attaches again after every disconnect.
 import type { Signal } from '@preact/signals';
 import type { TerminalSession } from '../../client/browser.ts';
-import { endText } from '../../presentation/format.ts';
+import { bytesText, endText } from '../../presentation/format.ts';
 import type { PageTerminal } from '../parts/terminal.ts';
 import { notify } from '../state/actions.ts';
 import { askForToken, client, errorText } from '../state/session.ts';
@@ -12,6 +12,8 @@ export interface TerminalStatus {
   word: 'loading' | 'attached' | 'lost' | 'ended';
   detail: string;
   size: readonly [cols: number, rows: number] | null;
+  /** The bytes of input that wait until the program reads. */
+  unsent: number;
 }
 
 /** `shared`: types alongside other viewers; `write`: is the only writer; `observe`: only watches. */
@@ -174,6 +176,9 @@ export class AttachedTerminal {
           terminal.resize(cols, rows);
           this.say('attached', '', [cols, rows]);
         },
+        onUnsent: (unsent) => {
+          this.status.value = { ...this.status.peek(), unsent };
+        },
         onOutput: (bytes) => {
           if (isFirst) this.onFirstOutput(terminal);
           isFirst = false;
@@ -182,7 +187,8 @@ export class AttachedTerminal {
       });
       // The mode may have changed since the request.
       if (mode !== this.mode.peek()) this.session.detach();
-      const { exit, reason, code } = await this.session.ended;
+      const { exit, reason, code, unsent } = await this.session.ended;
+      if (unsent > 0) this.onInputLost(unsent);
       if (code === TAKEN_OVER) this.onTakenOver();
       if (exit) this.say('ended', endText(exit));
       else this.say('lost', reason);
@@ -194,6 +200,14 @@ export class AttachedTerminal {
     } finally {
       this.session = null;
     }
+  }
+
+  private onInputLost(bytes: number): void {
+    notify(
+      'bad',
+      `${this.name}: the last ${bytesText(bytes)} of the input did not arrive`,
+      'The connection has ended before the program had read enough.',
+    );
   }
 
   private onTakenOver(): void {
@@ -212,6 +226,8 @@ export class AttachedTerminal {
   }
 
   private say(word: TerminalStatus['word'], detail: string, size = this.status.peek().size): void {
-    if (!this.end.signal.aborted) this.status.value = { word, detail, size };
+    if (this.end.signal.aborted) return;
+    const { unsent } = this.status.peek();
+    this.status.value = { word, detail, size, unsent: word === 'attached' ? unsent : 0 };
   }
 }

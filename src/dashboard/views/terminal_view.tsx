@@ -1,6 +1,7 @@
 // The terminal of an agent. All viewers share its screen; this one stays attached while it is open.
 import { type Signal, useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { bytesText } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { actOn, copyText } from '../state/actions.ts';
 import { agentByName } from '../state/daemon.ts';
@@ -101,6 +102,7 @@ function TerminalTools({
         {STATUS_TEXTS[status.word]}
         {status.size !== null && ` · ${status.size.join('×')}`}
         {status.detail !== '' && ` · ${status.detail}`}
+        {status.unsent > 0 && ` · ${bytesText(status.unsent)} of input waiting for the program`}
       </span>
       <span class="tools-end">
         <ModeChoice terminal={terminal} mode={mode} />
@@ -135,7 +137,7 @@ function TerminalTools({
 /** The terminal of the agent `name`. */
 export function TerminalView({ name }: { name: string }) {
   const box = useRef<HTMLDivElement>(null);
-  const status = useSignal<TerminalStatus>({ word: 'loading', detail: '', size: null });
+  const status = useSignal<TerminalStatus>({ word: 'loading', detail: '', size: null, unsent: 0 });
   const isControl = useSignal(false);
   const mode = useSignal<TypingMode>('shared');
   const terminal = useMemo(() => new AttachedTerminal(name, status, isControl, mode), [name]);

@@ -123,6 +123,8 @@ export class TerminalSockets {
     const viewer = new TerminalViewer(name, socket, service, viewing);
     this.viewers.set(name, viewer);
     const observes = viewing.mode === 'observe';
+    // First of all, so that the client knows that its input is acknowledged.
+    if (!observes) viewer.beginInput();
     if (viewing.mode === 'write') this.makeWriter(name, service);
     const attached = service.ask('attach', observes ? { viewer: name, observes } : { viewer: name });
     void tolerateFailure(attached, ({ code, message }) =>
@@ -135,7 +137,7 @@ export class TerminalSockets {
       message: (data, isBinary) => {
         if (this.viewers.has(name)) this.take(name, viewer, { data, isBinary });
       },
-      drain: () => viewer.passAcknowledgements(),
+      drain: () => viewer.onDrain(),
       close: () => {
         this.viewers.delete(name);
         if (this.writers.get(service.address) === name) this.writers.delete(service.address);

@@ -2,6 +2,7 @@
 // docs/reference.md "Attach".
 import type { TerminalProtocol, ViewerMode } from '../../protocol/terminal.ts';
 import type { Ref } from '../../runtime/actor.ts';
+import { AGENT } from '../../settings/agent_limits.ts';
 import { KIB } from '../../settings/limits.ts';
 import type { ServerWebSocket } from '../server/http_server.ts';
 
@@ -31,6 +32,8 @@ export class TerminalViewer {
   private typedBytes = 0;
   /** The sizes of the messages with input that the service has not passed on yet. */
   private underWay: number[] = [];
+  /** Input that the terminal has taken, and the client has not been told of. */
+  private taken = 0;
 
   constructor(name: string, socket: ServerWebSocket, service: Ref<TerminalProtocol>, viewing: Viewing) {
     this.name = name;
@@ -53,12 +56,18 @@ export class TerminalViewer {
    * Passes on what is both acknowledged and no longer in the socket's buffer. So a viewer that acknowledges
    * without reading gets no more than one that acknowledges nothing.
    */
-  passAcknowledgements(): void {
+  private passAcknowledgements(): void {
     const read = Math.min(this.acknowledged, this.sent - this.socket.bufferedBytes);
     const bytes = read - this.passedOn;
     if (bytes <= 0 || (bytes < ACK_STEP_BYTES && read < this.sent)) return;
     this.passedOn = read;
     this.service.tell('ack', { viewer: this.name, bytes });
+  }
+
+  /** The client has read some of what was sent. */
+  onDrain(): void {
+    this.passAcknowledgements();
+    this.acknowledgeInput();
   }
 
   /** Sends input on, or keeps it until its turn. Returns false when more than `maxBytes` would wait. */
@@ -71,10 +80,23 @@ export class TerminalViewer {
     return true;
   }
 
-  /** The service has passed on the first input that was under way. */
+  /** The terminal has taken the first input that was under way. */
   onInputTaken(): void {
-    this.underWay.shift();
+    this.taken += this.underWay.shift() ?? 0;
+    this.acknowledgeInput();
     if (this.underWay.length === 0) this.sendTyped();
+  }
+
+  /** Tells the client that it acknowledges input. */
+  beginInput(): void {
+    this.socket.send(JSON.stringify({ ack: 0 }));
+  }
+
+  /** Tells the client how much of its input has been taken. One that does not read is told later. */
+  private acknowledgeInput(): void {
+    if (this.taken === 0 || this.socket.bufferedBytes > AGENT.maxUnacknowledgedBytes) return;
+    this.socket.send(JSON.stringify({ ack: this.taken }));
+    this.taken = 0;
   }
 
   /** Drops the input that waits. */

@@ -6,7 +6,7 @@ import { settle } from '../../kit/actors.ts';
 function stage() {
   const written: string[] = [];
   const taken: string[] = [];
-  let release = (): void => undefined;
+  let release = (_isTaken: boolean): void => undefined;
   const input = new TerminalInput({
     write: (data) => {
       written.push(data.length > 9 ? `${data.length} bytes` : Buffer.from(data).toString());
@@ -16,8 +16,8 @@ function stage() {
     },
     onTaken: (viewer) => taken.push(viewer),
   });
-  const next = async (): Promise<void> => {
-    release();
+  const next = async (isTaken = true): Promise<void> => {
+    release(isTaken);
     await settle();
   };
   return { input, written, taken, next };
@@ -43,6 +43,19 @@ it('input is sent one message at a time, in the order of all viewers, with what 
   ]);
   input.add('two', Buffer.from('later'));
   expect(written.at(-1)).toBe('later');
+});
+
+it('input that is lost with the terminal is not reported as taken', async () => {
+  const { input, written, taken, next } = stage();
+  input.add('one', Buffer.from('read'));
+  input.add('one', Buffer.from('lost'));
+  const typed = input.type(Buffer.from('keys'));
+  await next();
+  await next(false);
+  expect([written, taken]).toEqual([['read', 'lost', 'keys'], ['one']]);
+  // A client that is not attached is answered in any case.
+  await next(false);
+  expect(await typed).toBe(undefined);
 });
 
 it('input of viewers that come and go is limited to that of one viewer while nothing is read', async () => {

@@ -64,7 +64,12 @@ describe.each(SERVERS)('%s', (server) => {
       expect(await service.next('resize')).toEqual({ cols: 100, rows: 40 });
       viewers.tell('exit', { viewer, exitCode: 0, signal: null });
       expect(await closed).toBe(1000);
-      expect(got).toEqual([{ size: [80, 24] }, Buffer.from('$ '), { exit: { exitCode: 0, signal: null } }]);
+      expect(got).toEqual([
+        { ack: 0 },
+        { size: [80, 24] },
+        Buffer.from('$ '),
+        { exit: { exitCode: 0, signal: null } },
+      ]);
       await service.next('detach');
     });
 
@@ -159,6 +164,40 @@ describe.each(SERVERS)('%s', (server) => {
       await eventually(() => typed() === 'l');
       viewers.tell('inputTaken', { viewer: other.viewer });
       await eventually(() => typed() === 'ls\n');
+    });
+
+    it('acknowledges input once the terminal has taken it, and in one number to a viewer that does not read', async () => {
+      const { front, service, viewer } = await viewed();
+      const one = await viewer();
+      const viewers = front.node.ref<TerminalViewersProtocol>('viewers');
+      const acks: number[] = [];
+      one.socket.on('message', (data: Buffer, isBinary) => {
+        if (!isBinary) acks.push(JSON.parse(data.toString()).ack);
+      });
+      const take = async (count: number) => {
+        for (let sent = 0; sent < count; sent += 1) {
+          one.socket.send(Buffer.from('typed'));
+          await service.next('input');
+          viewers.tell('inputTaken', { viewer: one.viewer });
+        }
+      };
+      one.socket.send(Buffer.from('abc'));
+      await service.next('input');
+      one.socket.send(Buffer.from('never taken'));
+      viewers.tell('inputTaken', { viewer: one.viewer });
+      await service.next('input');
+      await eventually(() => acks.length === 1);
+      expect(acks).toEqual([3]);
+      viewers.tell('inputTaken', { viewer: one.viewer });
+      await eventually(() => acks.length === 2);
+      one.socket.pause();
+      // More than the kernel keeps for it.
+      const bytes = Buffer.alloc(MIB);
+      for (let count = 0; count < 16; count += 1) viewers.tell('output', { viewer: one.viewer, bytes });
+      await take(20);
+      one.socket.resume();
+      await eventually(() => acks.length === 3);
+      expect(acks.slice(2)).toEqual([20 * 'typed'.length]);
     });
 
     it('has what viewers have typed before keys that come later, within the limit of a viewer', async () => {
