@@ -1,4 +1,4 @@
-// Service accounts of the real cluster, with the rights of `edit` in one namespace.
+// Service accounts of the real cluster, with rights in one namespace.
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { api, create, kubeconfig } from './kube_real.ts';
 
@@ -20,13 +20,20 @@ export interface ServiceAccount {
   end(): Promise<void>;
 }
 
-/** A new account; it ends with the test. */
-export async function serviceAccount(namespace: string, name: string): Promise<ServiceAccount> {
+/** A new account with the rights of `edit`, or with those of `rules`; it ends with the test. */
+export async function serviceAccount(
+  namespace: string,
+  name: string,
+  rules?: readonly object[],
+): Promise<ServiceAccount> {
   const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const rights = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
   await create(accounts, { metadata: { name } });
-  await create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`, {
+  if (rules) await create(`${rights}/roles`, { metadata: { name }, rules });
+  const role = rules ? { kind: 'Role', name } : { kind: 'ClusterRole', name: 'edit' };
+  await create(`${rights}/rolebindings`, {
     metadata: { name },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'edit' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', ...role },
     subjects: [{ kind: 'ServiceAccount', name, namespace }],
   });
   const { body } = await api('POST', `${accounts}/${name}/token`, { spec: {} });

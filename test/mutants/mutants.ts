@@ -722,7 +722,7 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'quota-of-another',
       "a wake of a dependency joins one that another subject's quota refuses",
-      'src/actors/cloud/wake_order.ts',
+      'src/actors/cloud/dependency_waits.ts',
       'request.by, request.subject',
       'request.by',
       ['test/actors/cloud/wake_order.test.ts'],
@@ -730,10 +730,18 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'called-off-in-vain',
       'a dependency that was put to sleep counts as one that does not become ready',
-      'src/actors/cloud/wake_order.ts',
+      'src/actors/cloud/dependency_waits.ts',
       'if (isCalledOff() || (isWoken && (table.get(row.id)?.seen.replicas ?? 0) === 0)) return;',
       '',
       ['test/actors/cloud/wake_order.test.ts'],
+    ],
+    [
+      'late-dependency',
+      'a wake takes a dependency for awake that only the cluster knows to be asleep',
+      'src/actors/cloud/wake_order.ts',
+      'if (late.length > 0) await this.read(late, preparation.request, slept);',
+      '',
+      ['test/actors/cloud/late_dependencies.test.ts'],
     ],
     [
       'sleep-under-way',

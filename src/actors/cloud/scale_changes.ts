@@ -129,9 +129,9 @@ export class ScaleChanges {
     return this.mutex.isBusy(id) || this.isWaking(id);
   }
 
-  /** Whether something that an awake workload depends on sleeps, so that its wake is not without effect. */
-  needsOthers(row: StoredWorkload): boolean {
-    return row.seen.replicas > 0 && this.orders.needsOthers(row);
+  /** Whether it is awake, and something that it depends on may sleep, so that its wake has an effect. */
+  isAwakeInNeed(row: StoredWorkload): boolean {
+    return row.seen.replicas > 0 && this.orders.isOrdered(row, 'request');
   }
 
   /** Whether a wake is under way or waits for its dependencies. */
@@ -225,16 +225,15 @@ export class ScaleChanges {
   }
 
   /** Wakes its dependencies, then the workload. Fails as `WakeOrders.wakeAfter`. */
-  private async wakeInOrder(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
+  private wakeInOrder(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
     const row = this.owner.get(id);
-    const wake = () => this.wakeAlone(id, request);
-    // A request may be meant for what the workload needs, as after a sleep of both that reached only that.
-    const isOrdered = this.orders.isAsleep(row) || (request.by === 'request' && this.needsOthers(row));
-    if (!isOrdered || !row.seen.sleep?.after) return wake();
-    const seen = await this.orders.wakeAfter(row, request, wake);
-    // A window may have begun meanwhile, and its switches be still to come.
-    if (request.by !== 'schedule') this.owner.policies.onWish(this.withNeeded([id]), 'awake');
-    return seen;
+    if (!this.orders.isOrdered(row, request.by)) return this.wakeAlone(id, request);
+    return this.orders.wakeAfter(row, request, async (needed) => {
+      const seen = await this.wakeAlone(id, request);
+      // A window may have begun meanwhile, and its switches be still to come.
+      this.owner.policies.onWish(needed, 'awake');
+      return seen;
+    });
   }
 
   private wakeAlone(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {

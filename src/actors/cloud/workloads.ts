@@ -122,7 +122,7 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
       wake: (id, change, inTurn) => this.scale.wake({ id, by: 'request', ...change }, inTurn),
       isWaking: (id) => this.scale.isWaking(id),
       isSettled: (row) =>
-        this.table.isCurrent(row) && !this.scale.isChanging(row.id) && !this.scale.needsOthers(row),
+        this.table.isCurrent(row) && !this.scale.isChanging(row.id) && !this.scale.isAwakeInNeed(row),
       rehearsal: (change, operation) => this.scale.rehearsal(change, operation),
       onFailed: (change, results) => this.reportFailed(change, results),
     });
@@ -316,7 +316,7 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
   }
 
   /** Reads the workload from its cluster: the watch may lag, or the account may lack the right to watch. */
-  private async refresh(before: StoredWorkload): Promise<void> {
+  async refresh(before: StoredWorkload): Promise<void> {
     const { clusterId, seen } = before;
     const fresh = await this.connections.call(clusterId, (cluster) => cluster.getWorkload(seen));
     if (fresh) await this.applyChange(before, fresh.seen);

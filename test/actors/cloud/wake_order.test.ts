@@ -477,6 +477,18 @@ describe('a wake', () => {
     expect(woken(double)).toEqual(names);
   });
 
+  it('looks once through each of many awake workloads that all need each other', async () => {
+    const all = Array.from({ length: 12 }, (_, index) => `all${index}`);
+    const names = Object.fromEntries(all.map((name) => [name, [...all, 'db'].join()]));
+    const { here, double } = await asleep({ ...names, db: null });
+    await wake(here, 'all0');
+    await here.until('web/all11', ({ state }) => state === 'awake');
+    await sleep(here, 'db');
+    double.requests.length = 0;
+    expect(await wake(here, 'all0')).toEqual({ replicas: 3 });
+    expect(woken(double)).toEqual(['db']);
+  });
+
   it('by a connection leaves a workload asleep whose sleep with a hold is under way', async () => {
     const all = await asleep({ app: 'db', db: null });
     const { here, double } = all;

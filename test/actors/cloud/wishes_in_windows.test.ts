@@ -5,7 +5,7 @@ import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { CLOUD, POLICY } from '../../../src/settings/cloud_limits.ts';
 import type { TestClock } from '../../kit/actors.ts';
-import { type Cloud, cloud, doubleWith } from '../../kit/cloud.ts';
+import { type Cloud, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
 import { type Double, type Json, type Seen, statusOf, workload } from '../../kit/kube_double.ts';
 import { advanceUntil, operationsOf, policyInput, settableClock } from '../../kit/policies.ts';
 
@@ -16,8 +16,14 @@ const NIGHT = Date.parse('2030-01-07T20:00Z');
 const MANY = Array.from({ length: POLICY.lanes + 2 }, (_, index) => `w${index}`);
 
 /** 2030-01-07 is a Monday. `after`: a workload and what it depends on. */
-async function nights(start: string, names: readonly string[], after?: readonly [string, string]) {
+async function nights(
+  start: string,
+  names: readonly string[],
+  after?: readonly [string, string],
+  isWatched = true,
+) {
   const double = await doubleWith(...names);
+  if (!isWatched) double.denied.add('watch deployments');
   if (after)
     double.change('Deployment', 'web', after[0], (object: Json) => {
       object.metadata.annotations = { ...object.metadata.annotations, 'berth/after': after[1] };
@@ -145,6 +151,31 @@ describe('a wake within a window', () => {
       expect(areAt(double, ['app', 'db'], 3)()).toBe(true);
     },
   );
+
+  it.each([
+    ['leaves awake a workload that only the cluster knows to be asleep, and', 'asleep', 3],
+    ['does not leave awake one that is not asleep, nor', 'awake', 0],
+  ])('by a connection %s what it depends on', async (_, state, left) => {
+    const at = await nights('2030-01-07T19:00Z', ['app', 'db'], ['app', 'db'], false);
+    const { double, clock, here } = at;
+    double.fault(isOf('GET', 'db'), { kind: 'status', status: 500 });
+    await failSwitch(at, '2030-01-07T20:00:01Z', 'app');
+    await eventually(async () => (await operationsOf(here)).length === 2 || undefined);
+    if (state === 'asleep')
+      double.change('Deployment', 'web', 'app', (object: Json) => {
+        object.spec.replicas = 0;
+      });
+    double.onPatched = (kind, { metadata: { name }, spec: { replicas } }) =>
+      double.change(kind, 'web', name, (object: Json) => {
+        object.status = statusOf(replicas);
+      });
+    const woken: number[] = [];
+    void wake(here, 'app', 'connection').then(({ replicas }) => woken.push(replicas));
+    await advanceUntil(clock, 1_000, () => woken.length > 0 || undefined);
+    expect(woken).toEqual([3]);
+    await expectNothingDue(here, clock);
+    expect(areAt(double, ['app', 'db'], left)()).toBe(true);
+  });
 
   it('of a new workload that is still awake leaves it awake', async () => {
     const { double, clock, here } = await nights('2030-01-07T22:00:05Z', []);
