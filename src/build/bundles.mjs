@@ -36,6 +36,7 @@ const WORKERS = {
   'workers/mcp': 'workers/mcp.ts',
   'workers/host': 'workers/host.ts',
   'workers/jobs': 'workers/jobs.ts',
+  'workers/store_check': 'workers/store_check.ts',
 };
 /** Loaded when a request first needs it. */
 const SCHEMAS = { file: 'schemas', source: 'src/api/schemas.ts' };

@@ -43,7 +43,7 @@ async function openEmbedded({ stateDir, storeInFlight, cloud }: ThreadData): Pro
   const options = { paths: statePaths(stateDir), inFlight: storeInFlight, report };
   if (!cloud.isServer) return openSharedStore(options);
   // A server has no services, so there is nothing to seal.
-  return openDaemonStore({ ...options, restore: false, isAlone: false, seal: (stored) => stored });
+  return openDaemonStore({ ...options, restore: null, isAlone: false, seal: (stored) => stored });
 }
 
 /** Opens the store and the vault, and starts the cloud's actors, unless the key does not match the store. */

@@ -23,8 +23,9 @@ import { bootId } from '../adapters/process/process_table.ts';
 import { systemUsage } from '../adapters/process/process_usage.ts';
 import { limitProbes, socketProbe } from '../adapters/ready_probe.ts';
 import { openDaemonStore } from '../adapters/storage/daemon_store.ts';
-import { leftOutServices } from '../adapters/storage/damaged_rows.ts';
+import { leaveOutServices } from '../adapters/storage/damaged_rows.ts';
 import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sealed_environment.ts';
+import { isReadableStore } from '../adapters/storage/store_check.ts';
 import { UsageHistory } from '../adapters/usage_history.ts';
 import { SERVICE_PREFIX } from '../protocol/address.ts';
 import { fail } from '../protocol/errors.ts';
@@ -86,7 +87,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     paths,
     inFlight: data.storeInFlight,
     report,
-    restore: data.restoreStore,
+    restore: data.restoreStore ? { isReadable: isReadableStore } : null,
     isAlone: data.isFirstThread,
     seal: (service) => seal.seal(service),
   });
@@ -126,7 +127,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const history = new UsageHistory(paths.logs);
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map(), history });
   const leased = { service: data.servicePorts, agent: data.agentPorts };
-  const boot = { bootedAt: data.bootedAt, leftOut: () => leftOutServices(paths.damaged), report };
+  const boot = { bootedAt: data.bootedAt, leaveOut: leaveOutServices(paths.damaged, report), report };
   await node.start('registry', registryActor, { store, ports: leased, ...boot });
   await node.start('schedules', schedulesActor, { store });
   await node.start('groups', groupsActor, { store, bootedAt: data.bootedAt });

@@ -136,7 +136,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     ports: ranges,
     bootedAt: 0,
     report: () => {},
-    leftOut: () => new Set(),
+    leaveOut: () => {},
   });
   await records.ask('boot', { autostart: true });
   node.onPeerLost((peer) => {

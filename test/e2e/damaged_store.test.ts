@@ -1,6 +1,14 @@
 // docs/reference.md "Damaged store", through the real daemon and the real command.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { openStore } from '../../src/adapters/storage/store.ts';
@@ -251,22 +259,74 @@ it('a damaged row without a copy leaves process and logs to the next registratio
   expect(await keptLines(daemon)).toEqual(['precious']);
 });
 
-it('what belongs to a row that was left out ends once its bytes are removed', async () => {
+it('what runs without a row in an older store that was put back stays, and is taken over', async () => {
+  const empty = await startDaemon();
+  await stopDaemon(empty);
+  const { stateDir } = empty;
+  const [store, older] = [join(stateDir, 'store.mdb'), join(newFolder(), 'older.mdb')];
+  copyFileSync(store, older);
+  const before = await startDaemon({ stateDir });
+  await before.request('POST', '/v1/services', KEPT);
+  const { pid } = (await before.request('POST', '/v1/services/kept/start')).body;
+  before.signal('SIGKILL');
+  await before.exited;
+  copyFileSync(older, store);
+  const daemon = await startDaemon({ stateDir });
+  const said = 'whose processes and logs stay until they are registered: kept';
+  await eventually(() => daemon.stderr().includes(said));
+  expect(doctor(daemon)).toContain('rows of the store were left out: services.kept');
+  expect((await daemon.request('POST', '/v1/services', KEPT)).status).toBe(201);
+  await eventually(async () => (await daemon.request('GET', '/v1/services/kept')).body.pid === pid);
+  expect(await keptLines(daemon)).toEqual(['precious']);
+});
+
+it('a restore refuses an undamaged store, and leaves it', async () => {
+  const stateDir = await usedState();
+  const config = join(newFolder(), 'config.toml');
+  writeFileSync(config, CONFIG);
+  const args = ['daemon', '--state-dir', stateDir, '--config', config, '--restore-store'];
+  const { code, stderr } = outcome(args);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('is undamaged, so --restore-store leaves it')]);
+  expect(existsSync(join(stateDir, 'store.mdb.old'))).toBe(false);
+  const daemon = await startDaemon({ stateDir });
+  expect((await daemon.request('GET', '/v1/services/web')).status).toBe(200);
+});
+
+it.each([
+  ['has a misplaced page', false],
+  ['ends whatever reads it', true],
+])('a restore replaces a store that %s', async (_, isFatal) => {
+  const stateDir = await usedState();
+  const store = openStore(join(stateDir, 'store.mdb'));
+  await writeStoreCopy(join(stateDir, 'store.copy'), store.rows());
+  await store.close();
+  const fault = join(newFolder(), 'fault.cjs');
+  writeFileSync(fault, "if (/store_check/.test(process.argv[1])) process.kill(process.pid, 'SIGBUS');");
+  if (!isFatal) misplaceServices(join(stateDir, 'store.mdb'));
+  const env = isFatal ? { NODE_OPTIONS: `--require ${fault}` } : {};
+  const daemon = await startDaemon({ stateDir, args: ['--restore-store'], env });
+  expect((await daemon.request('GET', '/v1/services/web')).status).toBe(200);
+  expect(existsSync(join(stateDir, 'store.mdb.old'))).toBe(true);
+});
+
+it('what belongs to a row that was left out ends when it is registered and removed', async () => {
   const { stateDir, pid } = await killedState();
   damageRow(stateDir, 'echo precious');
   const first = await startDaemon({ stateDir });
-  expect(doctor(first)).toContain(`Then remove ${join(stateDir, 'damaged')};`);
+  expect(doctor(first)).toContain(`Then remove ${join(stateDir, 'damaged')}.`);
   const { code, stderr } = outcome(['--state-dir', stateDir, 'rm', 'kept']);
   expect(code).toBe(1);
   expect(stderr).toContain('kept: its record was damaged or lost');
-  expect(stderr).toContain(`Or remove ${join(stateDir, 'damaged')}:`);
   expect([isAlive(pid), existsSync(join(stateDir, 'logs', 'kept'))]).toEqual([true, true]);
   first.signal('SIGKILL');
   await first.exited;
   rmSync(join(stateDir, 'damaged'), { recursive: true });
-  await startDaemon({ stateDir });
-  await eventually(() => !existsSync(join(stateDir, 'logs', 'kept')));
-  expect(isAlive(pid)).toBe(false);
+  const daemon = await startDaemon({ stateDir });
+  await eventually(() => existsSync(join(stateDir, 'damaged', 'services.kept')));
+  expect([isAlive(pid), existsSync(join(stateDir, 'logs', 'kept'))]).toEqual([true, true]);
+  expect((await daemon.request('POST', '/v1/services', KEPT)).status).toBe(201);
+  expect((await daemon.request('DELETE', '/v1/services/kept')).status).toBe(200);
+  expect([isAlive(pid), existsSync(join(stateDir, 'logs', 'kept'))]).toEqual([false, false]);
 });
 
 it('berth daemon start says how to recover when the daemon crashes on its mapped store', async () => {

@@ -31,6 +31,8 @@ export interface Setting {
   host: Stand<HostProtocol>;
   /** Every appended event. */
   events: NewEvent[];
+  /** The services that count as left out of the store. */
+  leftOut: string[];
   /** Every message to a service. */
   received: ToService[];
   /** What the services do; by default they succeed at once. */
@@ -46,19 +48,17 @@ export interface SettingOptions {
   path?: string;
   /** Replaces the store; ports are always real. */
   store?: (store: Store) => RegistryConfig['store'];
-  /** Services whose damaged rows were left out. */
-  leftOut?: readonly string[];
 }
 
 export async function setting({
   path = join(tempDir(), 'store.mdb'),
   store: wrap = (same) => same,
-  leftOut = [],
 }: SettingOptions = {}): Promise<Setting> {
   const store = openStore(path);
   afterThisTest(() => store.close());
   const w = world({ clock: realTime });
   const events: NewEvent[] = [];
+  const leftOut: string[] = [];
   const received: ToService[] = [];
   const services: Setting['services'] = {
     start: async (name) => ({ name, status: 'running', pid: 1 }),
@@ -72,6 +72,11 @@ export async function setting({
       events.push(...message.events);
       return { lastId: events.length };
     },
+    history: ({ names }) => ({
+      events: events
+        .map((event, n) => ({ ...event, id: n + 1, at: 0 }))
+        .filter(({ name }) => names === null || names.includes(name)),
+    }),
   });
   await w.start('ports', portsActor, { store, watched: new Map() });
   type Part = Pick<ServiceProtocol, 'start' | 'stop' | 'undo' | 'retire' | 'adopt' | 'changed' | 'explain'> &
@@ -118,7 +123,7 @@ export async function setting({
     ports: { service: [200, 299], agent: [300, 400] },
     bootedAt: 0,
     report: () => {},
-    leftOut: () => new Set(leftOut),
+    leaveOut: (names) => void leftOut.push(...names),
   });
   return {
     world: w,
@@ -129,6 +134,7 @@ export async function setting({
     views,
     host,
     events,
+    leftOut,
     received,
     services,
   };

@@ -9,6 +9,7 @@ import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
+import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { Member, RegistryProtocol } from '../../protocol/registry.ts';
 import type { ScheduleSpec } from '../../protocol/schedules.ts';
@@ -28,7 +29,7 @@ import {
   tolerateFailure,
 } from '../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../settings/limits.ts';
-import { stopOrphanedRuns } from './orphaned_runs.ts';
+import { removedNames, stopOrphanedRuns } from './orphaned_runs.ts';
 import { checkRegistration } from './registration_checks.ts';
 import { nextRecord, specRow } from './registration_rules.ts';
 import { adoptAll, autostartAll, hostRuns, idleStates, reportForeignRuns } from './startup.ts';
@@ -43,8 +44,8 @@ export interface RegistryConfig {
   bootedAt: number;
   /** Writes a line to the daemon's log. */
   report: (line: string) => void;
-  /** The names of services whose damaged rows were left out. */
-  leftOut: () => ReadonlySet<string>;
+  /** Counts the rows of these services as left out of the store, and reports them. */
+  leaveOut: (names: readonly string[]) => void;
 }
 
 /** The name of the `specHash` key in the store. */
@@ -87,9 +88,7 @@ class Registry {
     const runs = nothingRuns ? [] : await hostRuns(host);
     reportForeignRuns(runs ?? [], this.config.report);
     // Not awaited: nothing depends on the end of a run without a service.
-    const leftOut = this.config.leftOut();
-    const lost = runs?.filter(({ service }) => !this.services.has(service) && !leftOut.has(service)) ?? [];
-    this.inBackground(stopOrphanedRuns(host, lost));
+    this.inBackground(this.settleOrphans(host, runs ?? []));
     // At start-up, a service without a run or a pending restart needs no actor, because there is nothing to
     // adopt. An agent looks whether the journal has its last state, and a change of watched files may start a
     // service.
@@ -122,6 +121,20 @@ class Registry {
         ),
       );
     return null;
+  }
+
+  /** Ends the runs of what was removed, and leaves those of other services that the store lacks. */
+  private async settleOrphans(host: Ref<HostProtocol>, runs: readonly LedgerRun[]): Promise<void> {
+    const isOrphan = ({ service }: LedgerRun): boolean =>
+      ![this.services, this.registering, this.removing].some((known) => known.has(service));
+    const found = runs.filter(isOrphan);
+    const names = found.map(({ service }) => service);
+    const removed = await removedNames(this.events, names);
+    // Some may have been registered meanwhile.
+    const orphans = found.filter(isOrphan);
+    this.config.leaveOut(orphans.flatMap(({ service }) => (removed.has(service) ? [] : service)));
+    const over = orphans.filter(({ service }) => removed.has(service));
+    await stopOrphanedRuns(host, over);
   }
 
   register({ input }: MessageOf<RegistryProtocol, 'register'>): DeferredReply<{

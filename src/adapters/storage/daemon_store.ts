@@ -12,7 +12,7 @@ import { type FieldTypes, hasFields } from './field_types.ts';
 import { decodeRow, encodeRow } from './row_codec.ts';
 import { openStore, STORE_FORMAT, type StoreOptions } from './store.ts';
 import { copiedRows, StoreCopier, storeCopyTime, writeStoreCopy } from './store_copy.ts';
-import { type FileLoss, isDiskFull } from './store_file.ts';
+import { type FileLoss, fileBytes, isDiskFull, storeUnusable } from './store_file.ts';
 import { checkDaemonStore, rowsOfCopy, withWayBack } from './store_presence.ts';
 import type { PagesInFlight } from './store_room.ts';
 import { type EncodedRow, type Store, TABLES } from './store_tables.ts';
@@ -25,8 +25,11 @@ export interface DaemonStoreOptions {
 }
 
 export interface FirstStoreOptions extends DaemonStoreOptions {
-  /** Restores the copy, or starts with an empty store if there is no copy. */
-  restore: boolean;
+  /**
+   * Restores the copy, or starts with an empty store if there is no copy. `isReadable`: whether the store in
+   * a file can be read as a whole (store_check.ts); such a store is not replaced. null: no restore.
+   */
+  restore: { isReadable: (path: string) => Promise<boolean> } | null;
   /** Whether this is the only thread that has the store open, so that its file may be replaced. */
   isAlone: boolean;
   /** Seals the environment of a service of an earlier format. Fails key_unusable. */
@@ -49,7 +52,7 @@ export const openSharedStore = (options: DaemonStoreOptions): Store =>
  */
 export async function openDaemonStore(options: FirstStoreOptions): Promise<Store> {
   const { paths, report, restore, isAlone } = options;
-  if (restore) await restoreStore(options);
+  if (restore) await restoreStore(options, restore.isReadable);
   checkDaemonStore(paths);
   let copier: StoreCopier | undefined;
   const onLost = (loss: FileLoss): void => {
@@ -116,21 +119,44 @@ function lostServices({ logs }: StatePaths, rows: readonly EncodedRow[]): string
   );
 }
 
-async function restoreStore({ paths, report }: FirstStoreOptions): Promise<void> {
+/** `path`, or, where that is taken, the first free one of `path.2` and so on. */
+function unusedName(path: string): string {
+  let name = path;
+  for (let n = 2; existsSync(name); n += 1) name = `${path}.${n}`;
+  return name;
+}
+
+/** Whether there is a store that its file alone does not show to be damaged. */
+function looksIntact(paths: StatePaths): boolean {
+  try {
+    checkDaemonStore(paths);
+    return (fileBytes(paths.store) ?? 0) > 0;
+  } catch (error) {
+    if (isFailure(error)) return false;
+    throw error;
+  }
+}
+
+/** Replaces the store by its copy. Fails storage_lost when the store is undamaged, or the copy damaged. */
+async function restoreStore(
+  { paths, report }: FirstStoreOptions,
+  isReadable: (path: string) => Promise<boolean>,
+): Promise<void> {
+  if (looksIntact(paths) && (await isReadable(paths.store)))
+    throw storeUnusable(
+      paths.store,
+      'is undamaged, so --restore-store leaves it: start the daemon without this option. ' +
+        'To go back to the copy all the same, move that file away first',
+    );
   const rows = rowsOfCopy(paths);
-  const lost = lostServices(paths, rows ?? []);
-  leaveOutServices(paths.damaged, lost);
   const time = rows && storeCopyTime(paths.storeCopy);
-  const old = `${paths.store}.old`;
+  const old = unusedName(`${paths.store}.old`);
   const isReplaced = existsSync(paths.store);
   if (isReplaced) renameSync(paths.store, old);
   await replaceStore(paths.store, rows ?? []);
   const from = time ? `the store is the copy of ${time.toISOString()} again` : 'the store is a new one';
   report(isReplaced ? `${from}; what was there is now ${old}` : from);
-  if (lost.length > 0)
-    report(
-      `it lacks these services, whose processes and logs stay until they are registered: ${lost.join(', ')}`,
-    );
+  leaveOutServices(paths.damaged, report)(lostServices(paths, rows ?? []));
 }
 
 const STORED_FIELDS: FieldTypes<Pick<StoredService, 'spec' | 'revision'>> = {

@@ -66,9 +66,24 @@ export function leftOutServices(folder: string): ReadonlySet<string> {
   return new Set(rows.map((row) => row.slice(prefix.length)));
 }
 
-/** Counts the rows of these services, which are lost, as left out. Throws the system's error. */
-export function leaveOutServices(folder: string, names: readonly string[]): void {
-  const known = leftOutServices(folder);
-  for (const key of names)
-    if (!known.has(key)) keepRow(folder, { table: 'services', key, bytes: Buffer.alloc(0) }, false);
+/** Counts the lost rows of services as left out in `folder`, and names them in the daemon's log. */
+export function leaveOutServices(
+  folder: string,
+  report: (text: string) => void,
+): (names: readonly string[]) => void {
+  return (names) => {
+    if (names.length === 0) return;
+    const list = [...new Set(names)].join(', ');
+    report(
+      `the store lacks these services, whose processes and logs stay until they are registered: ${list}`,
+    );
+    const known = leftOutServices(folder);
+    try {
+      for (const key of names)
+        if (!known.has(key)) keepRow(folder, { table: 'services', key, bytes: Buffer.alloc(0) }, false);
+    } catch (error) {
+      if (!(error instanceof Error && 'syscall' in error)) throw error;
+      report(`store: \`berth doctor\` does not know what it lacks: ${error.message}`);
+    }
+  };
 }

@@ -116,7 +116,7 @@ export const cloudMoveCommand = defineCommand({
     const embedded = await openDaemonStore({
       ...{ paths: statePaths(stateDir), inFlight: newPagesInFlight(), report: (text) => out.warn(text) },
       // Leaves the stored services unchanged.
-      ...{ restore: false, isAlone: false, seal: (stored) => stored },
+      ...{ restore: null, isAlone: false, seal: (stored) => stored },
     });
     try {
       const from = embeddedCloudStore(embedded);

@@ -120,8 +120,8 @@ const store = withLocal(async (_cli, { stateDir: path }) => {
     ...finding(
       leftOut,
       'were left out',
-      'Register again what is missing: a service takes over its process and logs, which are left alone until then. ' +
-        `Then remove ${damaged}; the next start of the daemon ends and deletes what is still not registered.`,
+      'Register again what is missing: a service takes over its process and logs, which are left alone until then, ' +
+        `and can then be removed. Then remove ${damaged}.`,
     ),
     ...finding(
       restored,

@@ -23,8 +23,7 @@ async function leftOutError(
   if (!leftOutServices(damaged).has(name)) return undefined;
   return new CommandError(
     'its record was damaged or lost',
-    'Register it again, which takes over its process and logs, then remove it. Or remove ' +
-      `${damaged}: the next start of the daemon ends and deletes what is not registered.`,
+    'Register it again, which takes over its process and logs, then remove it.',
   );
 }
 

@@ -6,12 +6,15 @@ import type { RegistryConfig } from '../../../src/actors/registry/registry.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import type { Store, StoreTable } from '../../../src/adapters/storage/store_tables.ts';
 import { fail } from '../../../src/protocol/errors.ts';
-import type { LedgerRun } from '../../../src/protocol/host.ts';
+import type { HostProtocol, LedgerRun } from '../../../src/protocol/host.ts';
 import type { LastEnd, ServiceInput } from '../../../src/protocol/service.ts';
 import type { ViewSnapshot } from '../../../src/protocol/views.ts';
+import type { ReplyOf } from '../../../src/runtime/actor.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
 import { settle, tempDir } from '../../kit/actors.ts';
 import { bundle } from '../../kit/bundle.ts';
 import { run } from '../../kit/child_program.ts';
+import { eventually } from '../../kit/eventually.ts';
 import { must } from '../../kit/must.ts';
 import { type Setting, setting } from '../../kit/registry.ts';
 import { agentInput, input } from '../../kit/service_inputs.ts';
@@ -355,13 +358,13 @@ describe('booting', () => {
   const runsOf = (...services: string[]) => ({ runs: () => ({ runs: services.map(row) }) });
 
   /** A setting in a store that an earlier daemon left. */
-  async function again(inputs: ServiceInput[], leftOut: string[] = []): Promise<Setting> {
+  async function again(inputs: ServiceInput[]): Promise<Setting> {
     const path = join(tempDir(), 'store.mdb');
     const before = await setting({ path });
     for (const one of inputs) await before.registry.ask('register', { input: one });
     await before.world.node.stop();
     await before.store.close();
-    return setting({ path, leftOut });
+    return setting({ path });
   }
 
   it('sends the views everything, has services adopt their runs, and restores ports and hashes', async () => {
@@ -522,31 +525,29 @@ describe('booting', () => {
     expect(it.received.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt a', 'adopt b']);
   });
 
-  it('ends runs that belong to no service, without waiting for them, but none of a left-out row', async () => {
-    const it = await again([input('web')], ['damaged']);
-    let stopped = (): void => {};
+  it('ends runs of removed services and of commands, without waiting for them, and leaves others', async () => {
+    const it = await again([input('web')]);
+    const command = `run-${'0'.repeat(16)}`;
+    for (const [type, name] of [
+      ['service.removed', 'gone'],
+      ['service.removed', 'older'],
+      ['service.registered', 'older'],
+    ] as const)
+      it.events.push({ type, name, run: null, data: '{}' });
+    const stopped = deferred<ReplyOf<HostProtocol, 'stop'>>();
     it.host.answer({
-      runs: () => ({ runs: [row('web'), row('damaged'), row('gone')] }),
-      stop: () =>
-        new Promise((resolve) => {
-          stopped = () =>
-            resolve({
-              exitCode: 0,
-              signal: null,
-              exitUnknown: false,
-              escalated: false,
-              reaped: 1,
-              left: [],
-              portFree: true,
-              ms: 1,
-            });
-        }),
+      runs: () => ({ runs: [row('web'), row('lost'), row('older'), row('gone'), row(command)] }),
+      stop: () => stopped.promise,
     });
     await it.registry.ask('boot', { autostart: true });
-    expect(await it.host.next('stop')).toMatchObject({ service: 'gone', run: 'run-gone' });
-    stopped();
-    expect(await it.host.next('forget')).toEqual({ service: 'gone' });
-    expect(it.host.of('stop')).toHaveLength(1);
+    await it.host.next('stop');
+    const exit = { exitCode: 0, signal: null, exitUnknown: false, escalated: false };
+    stopped.resolve({ ...exit, reaped: 1, left: [], portFree: true, ms: 1 });
+    await eventually(() => it.host.of('forget').length === 2);
+    const ended = [{ service: 'gone' }, { service: command }];
+    expect(it.host.of('stop')).toMatchObject(ended);
+    expect(it.host.of('forget')).toEqual(ended);
+    expect(it.leftOut).toEqual(['lost', 'older']);
   });
 
   it('refuses every change once it is closed', async () => {

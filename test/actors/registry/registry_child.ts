@@ -23,7 +23,7 @@ const ref = await node.start('registry', registryActor, {
   ports: { service: [3100, 3999], agent: [8100, 8200] },
   bootedAt: 0,
   report: () => {},
-  leftOut: () => new Set(),
+  leaveOut: () => {},
 });
 for (let round = 0; ; round += 1) {
   await Promise.all(

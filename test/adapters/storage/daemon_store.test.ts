@@ -4,18 +4,20 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { open } from 'lmdb';
 import { describe, expect, it, vi } from 'vitest';
 import { openDaemonStore, openSharedStore } from '../../../src/adapters/storage/daemon_store.ts';
 import { damagedRows, leftOutServices } from '../../../src/adapters/storage/damaged_rows.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
+import { readWholeStore } from '../../../src/adapters/storage/store_check.ts';
 import { readStoreCopy, StoreCopier, writeStoreCopy } from '../../../src/adapters/storage/store_copy.ts';
 import { newPagesInFlight } from '../../../src/adapters/storage/store_room.ts';
 import type { Store } from '../../../src/adapters/storage/store_tables.ts';
@@ -28,6 +30,13 @@ import { afterThisTest, tempDir } from '../../kit/actors.ts';
 import { spec } from '../../kit/service_inputs.ts';
 
 const service = (name: string): StoredService => ({ spec: spec({ name }), revision: 1 });
+
+/** As the daemon finds it out in another process. */
+const isReadable = (path: string): Promise<boolean> =>
+  readWholeStore(path).then(
+    () => true,
+    () => false,
+  );
 
 interface State {
   paths: StatePaths;
@@ -45,7 +54,15 @@ function newState(): State {
     log,
     async open(restore = false) {
       const seal = (stored: StoredService): StoredService => ({ ...stored, sealedEnv: 'sealed' });
-      const store = await openDaemonStore({ paths, inFlight, report, restore, isAlone: true, seal });
+      const restoring = restore ? { isReadable } : null;
+      const store = await openDaemonStore({
+        paths,
+        inFlight,
+        report,
+        restore: restoring,
+        isAlone: true,
+        seal,
+      });
       afterThisTest(() => store.close());
       return store;
     },
@@ -60,6 +77,13 @@ async function usedState(): Promise<State> {
   await writeStoreCopy(state.paths.storeCopy, store.rows());
   await store.close();
   return state;
+}
+
+/** Puts bytes that are no row into the store at `path`. */
+async function damage(path: string, table: string, key: string): Promise<void> {
+  const raw = open<Uint8Array, string>({ path, noSubdir: true, encoding: 'binary', maxDbs: 32 });
+  await raw.openDB<Uint8Array, string>({ name: table, encoding: 'binary' }).put(key, Buffer.from('rubbish'));
+  await raw.close();
 }
 
 const names = (store: Store): string[] =>
@@ -120,13 +144,6 @@ describe('a store that existed and is missing', () => {
     expect(names(await state.open())).toEqual([]);
   });
 
-  it('is kept aside when a restore replaces it', async () => {
-    const state = await usedState();
-    const before = readFileSync(state.paths.store);
-    await state.open(true);
-    expect(readFileSync(`${state.paths.store}.old`).equals(before)).toBe(true);
-  });
-
   it('is not created by a second thread', () => {
     const { paths } = newState();
     expect(() => openSharedStore({ paths, inFlight: newPagesInFlight(), report: () => {} })).toThrow(
@@ -145,6 +162,56 @@ describe('a store that existed and is missing', () => {
     await store.close();
     expect(state.log.join()).toContain('was removed or replaced');
     expect(names(await state.open(true))).toEqual(['api', 'web']);
+  });
+});
+
+describe('a restore', () => {
+  it('keeps the store that it replaces, beside those of earlier ones', async () => {
+    const state = await usedState();
+    for (const name of ['store.mdb.old', 'store.mdb.old.2', 'store.mdb.old.3']) {
+      writeFileSync(state.paths.store, `rubbish of ${name}`.repeat(900));
+      await (await state.open(true)).close();
+      expect(state.log.pop()).toMatch(`what was there is now ${join(dirname(state.paths.store), name)}`);
+    }
+    for (const name of ['store.mdb.old', 'store.mdb.old.2', 'store.mdb.old.3'])
+      expect(readFileSync(join(dirname(state.paths.store), name), 'utf8')).toMatch(`rubbish of ${name}`);
+  });
+
+  it('refuses an undamaged store, until that is moved away', async () => {
+    const state = await usedState();
+    const store = await state.open();
+    await store.table('services').put('api', service('api'));
+    await store.close();
+    await writeStoreCopy(state.paths.storeCopy, []);
+    await expect(state.open(true)).rejects.toMatchObject({
+      message: expect.stringContaining('is undamaged, so --restore-store leaves it'),
+    });
+    expect(existsSync(`${state.paths.store}.old`)).toBe(false);
+    const again = await state.open();
+    expect(names(again)).toEqual(['api', 'web']);
+    await again.close();
+    await writeStoreCopy(state.paths.storeCopy, []);
+    renameSync(state.paths.store, `${state.paths.store}.mine`);
+    expect(names(await state.open(true))).toEqual([]);
+  });
+
+  it('names the services that the copy lacks, also if it cannot note them', async () => {
+    const state = await usedState();
+    mkdirSync(join(state.paths.logs, 'new'), { recursive: true });
+    writeFileSync(state.paths.damaged, '');
+    rmSync(state.paths.store);
+    expect(names(await state.open(true))).toEqual(['web']);
+    expect(state.log.slice(1)).toEqual([
+      expect.stringMatching(/the store lacks these services, .*: new$/),
+      expect.stringMatching(/`berth doctor` does not know what it lacks: E/),
+    ]);
+  });
+
+  it('replaces a store with a damaged row', async () => {
+    const state = await usedState();
+    await damage(state.paths.store, 'services', 'api');
+    expect(names(await state.open(true))).toEqual(['web']);
+    expect(state.log.join()).toMatch(/the store is the copy of/);
   });
 });
 
@@ -245,15 +312,6 @@ describe('the copy of the store', () => {
 });
 
 describe('a damaged row', () => {
-  /** Puts bytes that are no row into the store at `path`. */
-  async function damage(path: string, table: string, key: string): Promise<void> {
-    const raw = open<Uint8Array, string>({ path, noSubdir: true, encoding: 'binary', maxDbs: 32 });
-    await raw
-      .openDB<Uint8Array, string>({ name: table, encoding: 'binary' })
-      .put(key, Buffer.from('rubbish'));
-    await raw.close();
-  }
-
   it('is that of the copy again, and said to be', async () => {
     const state = await usedState();
     await damage(state.paths.store, 'services', 'web');
