@@ -73,6 +73,12 @@ export const PLATFORM_PARTS: readonly PlatformPart[] = [
     isHere: () => existsSync('/proc/self/fd'),
   },
   {
+    name: 'the place of an open directory in /proc/self/fd',
+    adapter: 'src/host/moved_directory.ts',
+    without: 'A state directory must not be renamed while its services run.',
+    isHere: () => existsSync('/proc/self/fd'),
+  },
+  {
     name: 'the limit of open files in /proc',
     adapter: 'src/adapters/process/open_files_limit.ts',
     without: 'The daemon does not adapt its number of connections to the limit of open files.',

@@ -20,6 +20,8 @@ export interface DaemonGateConfig {
   version: string;
   /** The daemon that started this host; null: the first to connect is admitted. */
   startedBy: DaemonProcess | null;
+  /** Called before each look at the folder or at a daemon; calls `moveTo` if the folder was renamed. */
+  follow: () => void;
   /** Whether nothing would be lost if the host exited now. */
   isIdle: () => boolean;
   /** A thread of the daemon was admitted. */
@@ -61,9 +63,10 @@ export class DaemonGate {
   private server = this.createServer();
   /** Identifies the socket's file. */
   private inode = 0n;
-  private readonly socket: ReturnType<typeof socketPath>;
-  private readonly stateDir: string;
-  /** Of the directory in which this host was started; it may have been renamed since. */
+  private folder: string;
+  private socket: ReturnType<typeof socketPath>;
+  private stateDir: string;
+  /** Of the directory in which this host was started. */
   private readonly stateId: string;
   private readonly sockets = new Set<Socket>();
   /** The daemon admitted last, or waiting for this host to exit. */
@@ -74,6 +77,7 @@ export class DaemonGate {
 
   constructor(config: DaemonGateConfig) {
     this.config = config;
+    this.folder = config.folder;
     this.socket = socketPath(config.folder);
     this.stateDir = dirname(config.folder);
     this.stateId = stateDirId(this.stateDir);
@@ -95,7 +99,8 @@ export class DaemonGate {
    * host.
    */
   async reopen(): Promise<void> {
-    const { folder } = this.config;
+    this.config.follow();
+    const { folder } = this;
     const wasMissing = this.isFolderMissing;
     this.isFolderMissing = !existsSync(folder);
     if (!existsSync(this.stateDir) || this.currentInode() === this.inode) return;
@@ -106,6 +111,14 @@ export class DaemonGate {
     this.server.close();
     this.server = this.createServer();
     await this.listen();
+  }
+
+  /** The folder was renamed, with the socket in it. */
+  moveTo(folder: string): void {
+    this.socket.release();
+    this.folder = folder;
+    this.socket = socketPath(folder);
+    this.stateDir = dirname(folder);
   }
 
   /**
@@ -155,6 +168,7 @@ export class DaemonGate {
       // The close event follows and is enough.
     });
     const hello = await readFirstLine(socket).then(parseHello, () => null);
+    this.config.follow();
     const reply = this.judge(hello);
     socket.write(`${JSON.stringify(reply)}\n`);
     if (hello && reply.is === 'welcome') return this.admit(hello, socket);

@@ -8,7 +8,7 @@
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, mkdirSync, openSync, readSync, renameSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { hasNoReader } from '../adapters/host/run_pipes.ts';
 import type { Libc } from '../adapters/process/libc.ts';
 import { KIB, MIB } from '../settings/limits.ts';
@@ -42,10 +42,11 @@ function removeIfThere(path: string): void {
 
 /** The FIFOs in a folder. Each run has two. */
 export class Fifos {
-  readonly folder: string;
+  /** May change: it was renamed. */
+  folder: string;
   private readonly libc: Libc | null;
-  /** Paths of FIFOs that no process has open. */
-  private readonly freePaths: string[] = [];
+  /** Names of FIFOs that no process has open. */
+  private readonly free: string[] = [];
 
   constructor(folder: string, libc: Libc | null) {
     this.folder = folder;
@@ -71,15 +72,15 @@ export class Fifos {
   remove(run: string, reusable: readonly FifoKind[] = []): void {
     for (const kind of FIFO_KINDS) {
       const path = fifoPath(this.folder, run, kind);
-      if (reusable.includes(kind) && this.freePaths.length < MAX_FREE_FIFOS && hasNoReader(path))
-        this.freePaths.push(path);
+      if (reusable.includes(kind) && this.free.length < MAX_FREE_FIFOS && hasNoReader(path))
+        this.free.push(basename(path));
       else removeIfThere(path);
     }
   }
 
   /** Removes the FIFOs that are kept for reuse. */
   removeFree(): void {
-    for (const path of this.freePaths.splice(0)) removeIfThere(path);
+    for (const name of this.free.splice(0)) removeIfThere(join(this.folder, name));
   }
 
   private paths(run: string): string[] {
@@ -88,10 +89,10 @@ export class Fifos {
 
   /** Renames a kept FIFO to `path`. Returns false without one. */
   private reuse(path: string): boolean {
-    const free = this.freePaths.pop();
+    const free = this.free.pop();
     if (free === undefined) return false;
     try {
-      renameSync(free, path);
+      renameSync(join(this.folder, free), path);
       return true;
     } catch {
       // The FIFO was removed from outside.

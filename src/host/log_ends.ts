@@ -10,7 +10,8 @@ const { O_CREAT, O_NOFOLLOW, O_TRUNC, O_WRONLY } = constants;
 const KEPT_MS = 30 * 24 * 3_600_000;
 
 export class LogEnds {
-  private readonly folder: string;
+  /** May change: it was renamed. */
+  folder: string;
 
   /** Forgets what was noted long before `now`, epoch milliseconds. */
   constructor(folder: string, now: number) {

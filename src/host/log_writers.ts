@@ -22,6 +22,8 @@ export interface LogWriters {
   /** Stops all notifications. */
   unfollowAll(): void;
   setLimits(limits: LogLimits): void;
+  /** The two folders of `createLogWriters` were renamed. */
+  moveTo(folder: string, endsFolder: string): void;
   /** Sends the notifications of this turn now, because a run's output must be announced before its end. */
   notifyGrowth(): void;
   /** Bytes lost to a full disk, for each service that has lost any. */
@@ -41,6 +43,26 @@ function removeLogs(folder: string, name: string, ends: LogEnds): void {
   }
 }
 
+/** The notifications of growing logs: at most one per turn and service, with the end of its log. */
+function growthNotices(endOf: (name: string) => number, onGrowth: (name: string, end: number) => void) {
+  const followed = new Set<string>();
+  const growing = new Set<string>();
+  const notifyGrowth = (): void => {
+    for (const name of growing) onGrowth(name, endOf(name));
+    growing.clear();
+  };
+  return {
+    followed,
+    notifyGrowth,
+    onGrown(name: string): void {
+      if (!followed.has(name)) return;
+      if (growing.size === 0) setImmediate(notifyGrowth);
+      growing.add(name);
+    },
+    forget: (name: string) => void growing.delete(name),
+  };
+}
+
 /**
  * Opens the logs in `folder`; `endsFolder` has where removed ones have ended. `onGrowth` is called at most
  * once per turn and service, with the logical end of its log.
@@ -55,50 +77,47 @@ export function createLogWriters(
   const limits: LogLimits = { maxBytes: Number.POSITIVE_INFINITY, keep: Number.POSITIVE_INFINITY };
   const ends = new LogEnds(endsFolder, now());
   const logs = new Map<string, LogWriter>();
-  const followed = new Set<string>();
-  const growing = new Set<string>();
+  let current = folder;
 
   const logOf = (name: string): LogWriter => {
     const known = logs.get(name);
     if (known) return known;
-    const log = new LogWriter(join(folder, name), limits, now, ends.of(name));
+    const log = new LogWriter(join(current, name), limits, now, ends.of(name));
     logs.set(name, log);
     return log;
   };
-  const notifyGrowth = () => {
-    for (const name of growing) onGrowth(name, logOf(name).end);
-    growing.clear();
-  };
-  const markGrown = (name: string) => {
-    if (growing.size === 0) setImmediate(notifyGrowth);
-    growing.add(name);
-  };
+  const { followed, notifyGrowth, onGrown, forget } = growthNotices((name) => logOf(name).end, onGrowth);
   return {
     append(name, stream, run, bytes) {
       logOf(name).append(stream, run, bytes);
-      if (followed.has(name)) markGrown(name);
+      onGrown(name);
     },
     mark(name, mark, isRepeat) {
       logOf(name).appendMark(mark, isRepeat);
-      if (followed.has(name)) markGrown(name);
+      onGrown(name);
     },
     closeFiles: (name) => logs.get(name)?.close(),
     remove(name) {
       logs.get(name)?.close();
       logs.delete(name);
-      growing.delete(name);
-      removeLogs(folder, name, ends);
+      forget(name);
+      removeLogs(current, name, ends);
     },
     follow(name, on) {
       if (!on) followed.delete(name);
       else {
         followed.add(name);
         // The follower may have read before the latest output, which caused no notification.
-        if (logs.has(name)) markGrown(name);
+        if (logs.has(name)) onGrown(name);
       }
     },
     unfollowAll: () => followed.clear(),
     setLimits: (to) => Object.assign(limits, to),
+    moveTo(to, endsTo) {
+      current = to;
+      ends.folder = endsTo;
+      for (const [name, log] of logs) log.folder = join(to, name);
+    },
     notifyGrowth,
     droppedBytes: () =>
       [...logs].flatMap(([name, { dropped }]) => (dropped > 0 ? [{ service: name, bytes: dropped }] : [])),

@@ -26,6 +26,7 @@ import { Fifos } from './fifo.ts';
 import { hostActor } from './host_actor.ts';
 import { HostRuns } from './host_runs.ts';
 import { createLogWriters, type LogWriters } from './log_writers.ts';
+import { MovedDirectory } from './moved_directory.ts';
 import { NoticeSockets } from './notice_sockets.ts';
 import { loadTerminalSpawner, type SpawnTerminal } from './pty.ts';
 import { reapChildren } from './reap_children.ts';
@@ -49,6 +50,8 @@ interface HostParts {
   logWriters: LogWriters;
   notices: NoticeSockets;
   watch: TerminalWatch;
+  /** The state directory was renamed. */
+  moveTo: (stateDir: string) => void;
   /** Loads node-pty. */
   loadTerminals: () => Promise<SpawnTerminal>;
   /** Whether nothing would be lost if the host exited now. */
@@ -132,6 +135,23 @@ function terminalLoader(clock: Clock): () => Promise<SpawnTerminal> {
   };
 }
 
+/** The parts that have files in the state directory. */
+interface FileParts {
+  ledger: RunLedger;
+  logWriters: LogWriters;
+  fifos: Fifos;
+  notices: NoticeSockets;
+}
+
+/** The state directory is `stateDir` now. */
+function moveFiles({ ledger, logWriters, fifos, notices }: FileParts, stateDir: string): void {
+  const { host, logEnds, logs, runs } = statePaths(stateDir);
+  ledger.path = ledgerFile(host);
+  logWriters.moveTo(logs, logEnds);
+  fifos.folder = runs;
+  notices.folder = runs;
+}
+
 /** Creates the parts and adopts the runs of an earlier host. */
 function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: HostPartsConfig): HostParts {
   const { clock } = node;
@@ -140,9 +160,8 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
   const fifos = new Fifos(paths.runs, libc);
   const service = (name: string) => node.ref(serviceAddress(name));
   const ledger = new RunLedger(ledgerFile(paths.host));
-  const logWriters = createLogWriters(paths.logs, paths.logEnds, clock.now, (name, end) =>
-    service(name).tell('grew', { end }),
-  );
+  const onGrowth = (name: string, end: number) => service(name).tell('grew', { end });
+  const logWriters = createLogWriters(paths.logs, paths.logEnds, clock.now, onGrowth);
   const tree = new ProcessTree(processTable, ownEnvironReader(origin.stateId));
   const stops = new TreeStops({
     clock,
@@ -191,7 +210,8 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
   });
   const isIdle = () => runs.liveCount === 0 && stops.roots().length === 0 && ledger.flush();
   const removeFreeFifos = () => fifos.removeFree();
-  return { runs, logWriters, notices, watch, loadTerminals, isIdle, removeFreeFifos };
+  const moveTo = (to: string) => moveFiles(shared, to);
+  return { runs, logWriters, notices, watch, moveTo, loadTerminals, isIdle, removeFreeFifos };
 }
 
 /**
@@ -239,13 +259,18 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
   const reservedDescriptor = reserveDescriptor();
   // Agents die with this process, so a defect in one handler must not end it.
   process.on('uncaughtException', (error) => log(`defect: ${error.stack}`));
-  const { host: folder, hostLog, runs } = statePaths(stateDir);
+  const { host: folder, runs } = statePaths(stateDir);
   for (const path of [folder, runs]) mkdirSync(path, { recursive: true, mode: 0o700 });
   const libc = await loadLibc().catch((error) => {
     log(`koffi does not load, so there are no terminals and orphans are not adopted: ${error}`);
     return null;
   });
   if (!(await acquireLock(folder, libc))) return;
+  const directory = new MovedDirectory(stateDir, (to) => {
+    log(`its state directory is ${to} now`);
+    gate.moveTo(statePaths(to).host);
+    parts.moveTo(to);
+  });
   if (libc) closeInherited(libc);
   giveMemoryBackAtRest({ clock: systemClock, trim: async () => libc?.trim() });
 
@@ -259,6 +284,7 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
     folder,
     version,
     startedBy,
+    follow: () => directory.follow(),
     isIdle: () => parts.isIdle(),
     onWelcome: (hello, pipe) => node.connect(hello.node, pipe),
     onLeft: () => checkExit(),
@@ -275,7 +301,7 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
   // A daemon of another version waits for the last process to end.
   node.clock.every(RESEND_END_MS, checkExit);
   node.clock.every(SOCKET_CHECK_MS, () => {
-    boundOwnLog(hostLog);
+    boundOwnLog(statePaths(directory.path).hostLog);
     gate.reopen().catch((error) => log(`its socket cannot be made anew: ${error}`));
   });
   // Loaded ahead of the first agent, but not while a daemon is starting, which is why this host was started.

@@ -12,7 +12,6 @@ type NotifiedReply = ReplyOf<HostProtocol, 'notified'>;
 
 interface NoticeSocket {
   fd: number;
-  path: string;
   isReady: boolean;
   /** When the last WATCHDOG=1 arrived, or the start; monotonic milliseconds. */
   aliveAt: number;
@@ -40,7 +39,8 @@ export function sweepNoticeSockets(folder: string, keep: ReadonlySet<string>): v
 }
 
 export class NoticeSockets {
-  private readonly folder: string;
+  /** May change: it was renamed. */
+  folder: string;
   private readonly libc: Libc | null;
   private readonly clock: Clock;
   private readonly sockets = new Map<string, NoticeSocket>();
@@ -61,7 +61,7 @@ export class NoticeSockets {
     try {
       const fd = this.libc.announcedSocket(path);
       const aliveAt = this.clock.monotonic();
-      this.sockets.set(run, { fd, path, isReady, aliveAt, status: '', waiters: new Set() });
+      this.sockets.set(run, { fd, isReady, aliveAt, status: '', waiters: new Set() });
       return path;
     } finally {
       this.listenIfNeeded();
@@ -73,7 +73,7 @@ export class NoticeSockets {
     if (!socket) return;
     this.sockets.delete(run);
     this.libc?.close(socket.fd);
-    rmSync(socket.path, { force: true });
+    rmSync(noticePath(this.folder, run), { force: true });
     for (const wake of socket.waiters) wake();
     this.listenIfNeeded();
   }

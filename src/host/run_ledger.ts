@@ -67,7 +67,8 @@ class BackgroundSync {
 
 /** The ledger, in memory and on disk. */
 export class RunLedger {
-  private readonly path: string;
+  /** May change: its folder was renamed. */
+  path: string;
   private readonly all: Map<string, LedgerRow>;
   private readonly sync = new BackgroundSync();
   private file: OpenFile | null = null;

@@ -212,7 +212,8 @@ function hasMark({ index, indexed }: LogFiles, { event, run }: LogRunMark): bool
  * everything the host has read. On a full disk output is lost and counted; writing never blocks.
  */
 export class LogWriter {
-  private readonly folder: string;
+  /** May change: it was renamed. */
+  folder: string;
   private readonly limits: Readonly<LogLimits>;
   private readonly now: () => number;
   private files: LogFiles | undefined;

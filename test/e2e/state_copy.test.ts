@@ -1,6 +1,6 @@
 // docs/reference.md "Copies of the state directory", on real daemons and processes.
 import { execFileSync } from 'node:child_process';
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { statePaths } from '../../src/settings/state_paths.ts';
@@ -42,6 +42,7 @@ const spinup = async (daemon: Daemon, name: string, cmd: string): Promise<number
 };
 
 const SLEEP = 'exec sleep 600';
+const KEEP = '[shutdown]\nservices = "keep"\n';
 
 it('a daemon on a copy takes over no process of the original, and ends none', async () => {
   const original = await startDaemon();
@@ -183,4 +184,47 @@ it('a renamed state directory keeps its running services', async () => {
   expect(readFileSync(join(statePaths(stateDir).host, 'ledger'), 'utf8')).toContain(`"pid":${pid}`);
   await stopDaemon(second);
   expect(isAlive(pid)).toBe(false);
+});
+
+it('the process host follows a renamed state directory', async () => {
+  const first = await startDaemon({ config: KEEP });
+  const pid = await run(first, 'web', SLEEP);
+  const host = hostPid(first.stateDir);
+  process.kill(first.pid, 'SIGKILL');
+  await first.exited;
+  const stateDir = join(newFolder(), 'renamed');
+  renameSync(first.stateDir, stateDir);
+  const second = await startDaemon({ stateDir, config: KEEP });
+  expect(isAlive(host)).toBe(true);
+  expect(await get(second, 'web')).toMatchObject({ status: 'running', pid });
+  await run(second, 'noisy', 'echo renamed; exec sleep 600');
+  await eventually(async () => {
+    const { body } = await second.request('GET', '/v1/services/noisy/logs');
+    return body.lines.includes('renamed');
+  });
+  await stopDaemon(second);
+  // Its socket is where the next daemon looks for it.
+  const third = await startDaemon({ stateDir });
+  expect(await get(third, 'web')).toMatchObject({ status: 'running', pid });
+  expect(existsSync(first.stateDir)).toBe(false);
+  await stopDaemon(third);
+  expect(isAlive(pid)).toBe(false);
+});
+
+it('the process host stays with its directory, and leaves another one in its place alone', async () => {
+  const first = await startDaemon({ config: KEEP });
+  const pid = await run(first, 'web', SLEEP);
+  await stopDaemon(first);
+  const away = join(newFolder(), 'away');
+  renameSync(first.stateDir, away);
+  mkdirSync(first.stateDir, { mode: 0o700 });
+  // The host notices within its next look at its socket.
+  await eventually(() => readFileSync(statePaths(away).hostLog, 'utf8').includes(`is ${away} now`));
+  const other = await startDaemon({ stateDir: first.stateDir });
+  const own = await run(other, 'own', SLEEP);
+  expect(await get(other, 'web')).toMatchObject({ code: 'unknown_service' });
+  await stopDaemon(other);
+  expect([isAlive(pid), isAlive(own)]).toEqual([true, false]);
+  const again = await startDaemon({ stateDir: away });
+  expect(await get(again, 'web')).toMatchObject({ status: 'running', pid });
 });
