@@ -47,6 +47,8 @@ export interface RunMetadata {
   relaunch?: boolean;
   /** Once it is running, the services that depend on it are restarted. */
   cascade?: boolean;
+  /** It was started by a change of its files, or by a restart that no client waited for. */
+  byChange?: true;
   /** Absent in runs of earlier versions, as are the fields below. */
   live?: LiveField | null;
   /** Its memory limit, enforced by the daemon unless a cgroup does. */

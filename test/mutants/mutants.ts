@@ -295,8 +295,16 @@ export const MUTANTS: readonly Mutant[] = [
       'no-restart-after-timeout',
       "a client's start that timed out is restarted by policy",
       'src/actors/service/restart_policy.ts',
-      '(timedOut && run.byPolicy)',
+      "(timedOut && run.by !== 'client')",
       'timedOut',
+      SERVICE,
+    ],
+    [
+      'refused-watch-restart',
+      'a restart by watch whose start is refused leaves the service stopped',
+      'src/actors/service/restart_counter.ts',
+      "by === 'client' ||",
+      "by !== 'policy' ||",
       SERVICE,
     ],
     [

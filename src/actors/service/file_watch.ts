@@ -23,7 +23,7 @@ export interface FileWatchOptions extends WatcherRequestOptions {
   bootedAt: number;
   /**
    * `start` starts the service when it has no process; `restart` stops and starts it. They fail as a client's
-   * requests do.
+   * requests do, but a start that fails is followed by the restart policy.
    */
   start: () => Promise<unknown>;
   restart: () => Promise<unknown>;
@@ -98,8 +98,8 @@ export class FileWatch {
   }
 
   /** A start ends what a stop has begun. A restart by the policy, or a stop during the launch, does not. */
-  private onLaunch({ id, byPolicy }: Run): void {
-    if (id !== this.launched && !byPolicy) this.isReleased = false;
+  private onLaunch({ id, by }: Run): void {
+    if (id !== this.launched && by !== 'policy') this.isReleased = false;
     this.launched = id;
     this.refused = null;
   }

@@ -96,10 +96,10 @@ export class ServiceLifecycle {
     return { name: this.options.name, status, pid };
   }
 
-  /** Begins a start requested by a client. `timeoutMs` null: no deadline for its ready-check. */
-  launchAsked(timeoutMs: number | null): Run {
+  /** Begins a start other than the policy's. `timeoutMs` null: no deadline for its ready-check. */
+  launchAsked(timeoutMs: number | null, by: Run['by']): Run {
     this.restarts.reset();
-    return this.launch(this.registered(), timeoutMs, false);
+    return this.launch(this.registered(), timeoutMs, by);
   }
 
   /** The value of `promise`. Fails with `late` after `ms` milliseconds; the promise itself goes on. */
@@ -292,10 +292,10 @@ export class ServiceLifecycle {
   }
 
   /** Starts a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
-  private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
+  private launch(stored: StoredService, timeoutMs: number | null, by: Run['by']): Run {
     const { context, door, session } = this.options;
     const logFrom = this.checks.logEnd();
-    const options = { clock: context.clock, timeoutMs, byPolicy, restarts: this.restarts, logFrom };
+    const options = { clock: context.clock, timeoutMs, by, restarts: this.restarts, logFrom };
     const run = plannedRun(stored, options);
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
@@ -325,14 +325,14 @@ export class ServiceLifecycle {
       this.sever(state);
       return;
     }
-    const { run } = state;
-    const next = run.byPolicy ? this.restarts.afterNoProcess(this.options.context.clock.now()) : null;
+    const next = this.restarts.afterNoProcess(state.run.by, error, this.options.context.clock.now());
     const isLast = next === 'exhausted' ? '; its restart policy allows no further restart' : '';
-    if (next !== null && next !== 'exhausted') this.wait(next, error.message);
+    const backoff = next === 'exhausted' ? null : next;
+    if (backoff) this.wait(backoff, error.message);
     else this.become({ phase: 'idle', trouble: `${error.message}${isLast}` });
-    this.inBackground(this.lastEnd.startFailed(error));
-    run.spawned.reject(error);
-    run.ready.reject(error);
+    this.inBackground(this.lastEnd.startFailed(error, backoff && this.restarts.pending(backoff)));
+    state.run.spawned.reject(error);
+    state.run.ready.reject(error);
   }
 
   private recordSoon(state: In<'ended'>): void {
@@ -379,7 +379,7 @@ export class ServiceLifecycle {
       if (!this.stored) return;
       const { agent, startTimeout } = this.stored.spec;
       this.restarts.begin(backoff, clock.now());
-      this.launch(this.stored, agent ? null : startTimeout, true);
+      this.launch(this.stored, agent ? null : startTimeout, 'policy');
     };
     const cancel = clock.after(Math.min(backoff.delayMs, Math.max(0, backoff.nextAt - clock.now())), due);
     this.become({ phase: 'waiting', backoff, trouble }, cancel);

@@ -13,12 +13,12 @@ import { type Failure, isFailure, type MessageOf, tolerateFailure } from '../../
 import { SERVICE, TASK } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
-import type { Run } from './run.ts';
+import type { Run, StartedBy } from './run.ts';
 import { type In, type Phase, type RunFault, UNASKED } from './state.ts';
 import { ownPort, stopSettings } from './stop_settings.ts';
 import type { StartReason } from './stored_end.ts';
 
-type StartRequest = MessageOf<ServiceProtocol, 'start'>;
+type StartRequest = MessageOf<ServiceProtocol, 'start'> & { by?: StartedBy };
 
 /** Why a run must end. `graceMs` null: the service's own grace period. */
 export interface FaultReport extends RunFault {
@@ -28,7 +28,7 @@ export interface FaultReport extends RunFault {
 
 /** The events of a service, and the reply to each. */
 interface Events {
-  /** A client's start. */
+  /** A start, by a client unless `by` says otherwise. */
   start(request: StartRequest): Promise<StartReply>;
   /** A group's start of a member: a running service is left alone, a start under way is joined. */
   join(request: StartRequest): Promise<StartReply>;
@@ -72,13 +72,13 @@ function spawnLimit(
   return [ms + readMs, fail('daemon_busy', `the process host does not answer; ${goesOn}`)];
 }
 
-const launch: Cell<'idle', 'start'> = (machine, _, { timeoutMs, wait }) => {
+const launch: Cell<'idle', 'start'> = (machine, _, { timeoutMs, wait, by = 'client' }) => {
   const { life } = machine;
   const { spec } = life.registered();
   const isTask = spec.kind === 'task';
   // A task has no deadline, and neither has a start of an agent that does not wait.
   const readyMs = timeoutMs ?? spec.startTimeout;
-  const run = life.launchAsked(isTask || (spec.agent && !wait) ? null : readyMs);
+  const run = life.launchAsked(isTask || (spec.agent && !wait) ? null : readyMs, by);
   const [limitMs, late] = spawnLimit(spec, timeoutMs);
   const made = life.inTime(limitMs, run.spawned.promise, late);
   if (!wait) return made;
@@ -162,7 +162,7 @@ const joinStop: Cell<'stopping', 'stop'> = (machine, state, graceMs) => {
   shorten(machine, state, graceMs);
   if (state.fault) effects.note(state.run);
   state.fault = null;
-  if (state.run.byPolicy) state.late = null;
+  if (state.run.by !== 'client') state.late = null;
   return state.stop.promise;
 };
 const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) => {

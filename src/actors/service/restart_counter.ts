@@ -2,6 +2,7 @@
 // one.
 import type { RunMetadata } from '../../protocol/host.ts';
 import type { LastEnd, RestartPolicy, RestartRule } from '../../protocol/service.ts';
+import type { Failure } from '../../runtime/actor.ts';
 import {
   type Backoff,
   classifyEnd,
@@ -9,7 +10,9 @@ import {
   countedRestarts,
   type EndedRun,
   nextRestart,
+  pendingRestart,
 } from './restart_policy.ts';
+import type { StartedBy } from './run.ts';
 
 export class RestartCounter {
   /** The total number. */
@@ -61,8 +64,17 @@ export class RestartCounter {
     return result;
   }
 
-  /** The restart that follows an attempt that started no process. */
-  afterNoProcess(now: number): ReturnType<typeof nextRestart> {
+  /** The restart that follows, as the record of the last end has it. */
+  pending(backoff: Backoff): NonNullable<LastEnd['restart']> {
+    return pendingRestart(backoff, this.times);
+  }
+
+  /**
+   * The restart that follows an attempt that started no process. A client is told instead, and after a full
+   * disk, which passes, file_watch.ts repeats its own.
+   */
+  afterNoProcess(by: StartedBy, { code }: Failure, now: number): ReturnType<typeof nextRestart> {
+    if (by === 'client' || (by === 'change' && code === 'storage_full')) return null;
     const { attempt, times } = this;
     return nextRestart(completeRestartRule(this.restart()), { failed: true, upMs: 0, attempt, times }, now);
   }

@@ -3,6 +3,7 @@
 import type { RunMetadata } from '../../protocol/host.ts';
 import type { EndCause, LastEnd, RestartPolicy, RestartRule, RunEnd } from '../../protocol/service.ts';
 import { SERVICE } from '../../settings/limits.ts';
+import type { StartedBy } from './run.ts';
 
 export interface Backoff {
   /** Consecutive restarts whose runs did not stay up, including this one. */
@@ -65,11 +66,19 @@ export function nextRestart(
   return { attempt, delayMs: delay, nextAt: now + delay };
 }
 
+/** A restart as the record of the last end has it. `times`: the earlier ones that count for its rule. */
+export function pendingRestart(
+  { attempt, nextAt }: Backoff,
+  times: readonly number[],
+): NonNullable<LastEnd['restart']> {
+  return { attempt, at: nextAt, ...(times.length > 0 && { times: [...times] }) };
+}
+
 /** How a process has ended, from whatever source. */
 export type RunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause' | 'at'>;
 
 export interface EndedRun {
-  run: { id: string; startedAt: number; byPolicy: boolean; metadata: Pick<RunMetadata, 'task'> };
+  run: { id: string; startedAt: number; by: StartedBy; metadata: Pick<RunMetadata, 'task'> };
   /** The attempt of that run, and the times of the restarts that count. */
   attempt: number;
   times: readonly number[];
@@ -98,8 +107,8 @@ export function classifyEnd(
   const cause = fault ?? (outcome.cause === 'memory' ? 'memory' : null);
   const isGone = outcome.cause === 'reboot' || outcome.cause === 'foreign';
   const calm = cause === null && (stopped || isGone || exitCode === 0);
-  // A client is told that its start timed out. A policy restart that times out counts as a failure.
-  const isFollowed = !stopped || cause !== null || (timedOut && run.byPolicy);
+  // A client is told that its start timed out. Another restart that times out counts as a failure.
+  const isFollowed = !stopped || cause !== null || (timedOut && run.by !== 'client');
   const ran = { failed: timedOut || !calm, upMs: at - run.startedAt, attempt, times };
   const next = isGone || !isFollowed ? null : nextRestart(rule, ran, now);
   const backoff = next === 'exhausted' ? null : next;
@@ -121,12 +130,7 @@ export function classifyEnd(
   if (cause !== null) end.cause = cause;
   if (stopped && relaunched) end.relaunch = true;
   if (next === 'exhausted') end.exhausted = true;
-  if (backoff)
-    end.restart = {
-      attempt: backoff.attempt,
-      at: backoff.nextAt,
-      ...(times.length > 0 && { times: [...times] }),
-    };
+  if (backoff) end.restart = pendingRestart(backoff, times);
   return { end, backoff };
 }
 

@@ -7,13 +7,18 @@ import { type Clock, isFailure, type MessageOf, tolerateFailure } from '../../ru
 import { SERVICE } from '../../settings/limits.ts';
 import type { ServiceMachine } from './machine.ts';
 import type { MemberOverride } from './member_override.ts';
+import type { StartedBy } from './run.ts';
 import { liveRun } from './state.ts';
 
 interface Restart {
   /** Settles once the start has begun or been given up. */
   stopped: Promise<unknown>;
   reply: Promise<StartReply>;
+  /** `client` if one of those that have asked for it is. */
+  by: StartedBy;
 }
+
+type Again = Pick<MessageOf<ServiceProtocol, 'start'>, 'timeoutMs'> & { join: boolean; by: StartedBy };
 
 export class Restarts {
   private readonly machine: ServiceMachine;
@@ -75,8 +80,12 @@ export class Restarts {
    * Stops the service, then starts it. A second restart joins the first until the first one's start begins,
    * and may shorten its stop. Fails as `refuseFutile` does.
    */
-  restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
+  restart(
+    { timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>,
+    by: StartedBy = 'client',
+  ): Promise<StartReply> {
     if (this.current) {
+      if (by === 'client') this.current.by = by;
       this.machine.shortenStop(graceMs);
       return this.current.reply;
     }
@@ -94,14 +103,17 @@ export class Restarts {
       () => {
         if (this.current !== restart) throw this.cancelled();
         this.current = null;
-        return this.start(timeoutMs, (leftMs) => this.startAgain(leftMs ?? timeoutMs, leftMs !== null));
+        return this.start(timeoutMs, (leftMs) =>
+          this.startAgain({ timeoutMs: leftMs ?? timeoutMs, join: leftMs !== null, by: restart.by }),
+        );
       },
       (error: unknown) => {
         if (this.current === restart) this.current = null;
         throw error;
       },
     );
-    const restart = { stopped: tolerateFailure<unknown, null>(stopping, () => null), reply };
+    const stopped = tolerateFailure<unknown, null>(stopping, () => null);
+    const restart: Restart = { stopped, reply, by };
     this.current = restart;
     this.last = restart;
     return reply;
@@ -168,13 +180,13 @@ export class Restarts {
   }
 
   /** The start of a restart. `join`: another restart has begun it. */
-  private startAgain(timeoutMs: number | null, join: boolean): Promise<StartReply> {
+  private startAgain({ join, ...given }: Again): Promise<StartReply> {
     const { last } = this;
     let attempts = 0;
     return despiteHostLoss(this.clock, async () => {
       attempts += 1;
       if (attempts > 1 && this.last !== last) throw this.cancelled();
-      return this.machine.start({ timeoutMs, wait: true, join: join || attempts > 1 });
+      return this.machine.start({ ...given, wait: true, join: join || attempts > 1 });
     });
   }
 

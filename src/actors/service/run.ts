@@ -11,12 +11,17 @@ import { type Deferred, deferred } from '../../runtime/deferred.ts';
 import { MIB } from '../../settings/limits.ts';
 import { isLoopback } from '../../settings/loopback.ts';
 
+/**
+ * Who has started a run: a client; a change of files, or a restart that no client waits for; or the restart
+ * policy.
+ */
+export type StartedBy = 'client' | 'change' | 'policy';
+
 export interface Run {
   id: string;
   metadata: RunMetadata;
   pty: boolean;
-  /** Started by the restart policy, not by a client. */
-  byPolicy: boolean;
+  by: StartedBy;
   /** null: no deadline to become ready. */
   timeoutMs: number | null;
   /** Monotonic milliseconds at which the host was asked to start it; null: by an earlier daemon or actor. */
@@ -40,9 +45,9 @@ export function plannedRun(
     clock,
     timeoutMs,
     restarts: { times, total },
-    byPolicy,
+    by,
     logFrom,
-  }: Pick<Run, 'timeoutMs' | 'byPolicy' | 'logFrom'> & {
+  }: Pick<Run, 'timeoutMs' | 'by' | 'logFrom'> & {
     clock: Clock;
     /** Restarts so far, and the times of those that count for the rule. */
     restarts: { total: number; times: readonly number[] };
@@ -66,9 +71,10 @@ export function plannedRun(
       ...(limits?.memoryMB !== undefined && { memoryMB: limits.memoryMB }),
       ...(times.length > 0 && { restartTimes: [...times] }),
       ...(task && { task }),
+      ...(by === 'change' && { byChange: true }),
     },
     pty: agent !== null,
-    byPolicy,
+    by,
     timeoutMs,
     askedAt: clock.monotonic(),
     logFrom,
@@ -119,13 +125,14 @@ export const completedReply = (name: string, ms: number): StartReply => ({
 /** A run from the host's ledger, started by another daemon or an earlier incarnation of the actor. */
 export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt, cgroup }: LedgerRun): LiveRun {
   const timeoutMs = memo.deadline === null ? null : Math.max(0, memo.deadline - startedAt);
-  const byPolicy = memo.restarts > 0;
+  const byNobody = memo.byChange ? 'change' : 'client';
+  const by: StartedBy = memo.restarts > 0 ? 'policy' : byNobody;
   const pending = { spawned: deferred<StartReply>(), ready: deferred<StartReply>() };
   return {
     id: run,
     metadata: memo,
     pty,
-    byPolicy,
+    by,
     timeoutMs,
     askedAt: null,
     logFrom: 0,

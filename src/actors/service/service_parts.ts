@@ -124,8 +124,8 @@ export function createFileWatch(parts: SupervisedParts, { bootedAt }: ServiceCon
     effects,
     life,
     bootedAt,
-    start: async () => machine.start({ timeoutMs: null, wait: true, join: true }),
-    restart: async () => restarts.restart({ timeoutMs: null, graceMs: null }),
+    start: async () => machine.start({ timeoutMs: null, wait: true, join: true, by: 'change' }),
+    restart: async () => restarts.restart({ timeoutMs: null, graceMs: null }, 'change'),
     isRestarting: () => restarts.isStopping,
     isAsleep: () => {
       const run = liveRun(life.snapshot().state);

@@ -46,9 +46,15 @@ export class StoredEnd {
     this.onChanged();
   }
 
-  /** A start has failed, so no other is owed, unless it was for a full disk: that passes. */
-  async startFailed({ code }: Failure): Promise<void> {
-    if (code !== 'storage_full') await this.forgo('relaunch');
+  /**
+   * A start has failed, so only the restart that follows it is owed. Without one, another start is owed after
+   * a full disk, which passes.
+   */
+  async startFailed({ code }: Failure, restart: LastEnd['restart'] | null): Promise<void> {
+    if (this.value && restart) {
+      const { relaunch: _relaunch, ...end } = this.value;
+      await this.replace({ ...end, restart });
+    } else if (code !== 'storage_full') await this.forgo('relaunch', 'restart');
   }
 
   /** Resolves when `end` is on disk. Without disk space, resolves at once and writes it later. */

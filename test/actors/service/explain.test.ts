@@ -14,7 +14,7 @@ const RUN: LiveRun = {
   id: 'r1',
   metadata: { ...MEMO, ready: 'http://localhost:3000/health', deadline: NOW + 12_300 },
   pty: false,
-  byPolicy: false,
+  by: 'client',
   askedAt: null,
   logFrom: 0,
   timeoutMs: 30_000,

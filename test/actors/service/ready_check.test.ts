@@ -189,7 +189,7 @@ it('the uptime of a process is bounded by monotonic time, whatever the wall cloc
   const run = {
     ...plannedRun(
       { spec: spec(), revision: 1 },
-      { clock, timeoutMs: null, restarts: { total: 0, times: [] }, byPolicy: false, logFrom: 0 },
+      { clock, timeoutMs: null, restarts: { total: 0, times: [] }, by: 'client', logFrom: 0 },
     ),
     ...{ pid: 1, startTicks: 1, rssMB: 1, startedAt: clock.now() },
   };

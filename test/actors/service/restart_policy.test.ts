@@ -59,7 +59,7 @@ describe('restarts', () => {
 });
 
 describe('the end of a run', () => {
-  const RUN = { id: 'r1', startedAt: 0, byPolicy: false, metadata: {} };
+  const RUN = { id: 'r1', startedAt: 0, by: 'client', metadata: {} } as const;
   const OUTCOME = { exitCode: 0, signal: null, exitUnknown: false, cause: 'exit', at: 500 } as const;
   const ENDED = {
     run: RUN,
