@@ -25,6 +25,16 @@ export interface PromptTyping {
    * A busy program may take the submitting key for a newline. It is pressed again if the screen shows that.
    */
   readonly maySubmitLate?: true;
+  /**
+   * The characters that open a list of completions at the end of the text. Enter would choose from it, so a
+   * space is typed after the text, which closes the list.
+   */
+  readonly completes?: string;
+  /**
+   * The keys that delete up to the beginning and up to the end of a line, for a program that keeps a text
+   * that it refuses, such as an unknown command.
+   */
+  readonly deletes?: readonly string[];
 }
 
 /** How `berth agent init` makes the program report its state. */
@@ -60,6 +70,9 @@ export interface CodingAgent {
 const ALL: readonly StateAuthority[] = ['hook', 'osc', 'screen', 'output'];
 const WITHOUT_HOOK: readonly StateAuthority[] = ['osc', 'screen', 'output'];
 const PASTED: PromptTyping = { bracketedPaste: true, pauseMs: 150, submit: 'Enter', newline: null };
+/** Since 2.1.0 claude, since 1.0.44 copilot, and cursor complete commands anywhere in a text. */
+const COMPLETES_COMMANDS = '@/';
+const LINE_KEYS = ['C-u', 'C-k'];
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 
 /** Conversations of this folder updated since `$SINCE`, without those of sub-agents. */
@@ -74,7 +87,7 @@ export const CODING_AGENTS = {
     install: 'npm install -g @anthropic-ai/claude-code',
     authorities: ALL,
     rules: 'documented',
-    prompt: { ...PASTED, newline: 'M-Enter' },
+    prompt: { ...PASTED, newline: 'M-Enter', completes: COMPLETES_COMMANDS },
     session: {
       resume: '--resume "$SESSION"',
       begin: '--session-id "$SESSION"',
@@ -102,7 +115,8 @@ export const CODING_AGENTS = {
     install: 'npm install -g @openai/codex',
     authorities: ALL,
     rules: 'recorded',
-    prompt: { ...PASTED, newline: 'C-j' },
+    // `$` completes skills.
+    prompt: { ...PASTED, newline: 'C-j', completes: '@$', deletes: LINE_KEYS },
     session: {
       resume: 'resume "$SESSION"',
       begin: null,
@@ -129,7 +143,7 @@ export const CODING_AGENTS = {
     authorities: ALL,
     rules: 'recorded',
     // It takes an Enter soon after a paste for a newline, and may be slow to notice that time has passed.
-    prompt: { ...PASTED, pauseMs: 500, newline: 'C-j', maySubmitLate: true },
+    prompt: { ...PASTED, pauseMs: 500, newline: 'C-j', maySubmitLate: true, completes: '@' },
     session: {
       resume: '--resume "$SESSION"',
       begin: '--session-id "$SESSION"',
@@ -160,7 +174,7 @@ export const CODING_AGENTS = {
     install: 'npm install -g opencode-ai',
     authorities: ALL,
     rules: 'recorded',
-    prompt: { ...PASTED, newline: 'C-j' },
+    prompt: { ...PASTED, newline: 'C-j', completes: '@', deletes: LINE_KEYS },
     session: { resume: '--session "$SESSION"', begin: null, find: { command: OPENCODE_SESSIONS } },
     hooks: {
       file: '.opencode/plugin/berth.js',
@@ -179,7 +193,7 @@ export const CODING_AGENTS = {
     install: 'curl -fsS https://cursor.com/install | bash',
     authorities: ALL,
     rules: 'documented',
-    prompt: PASTED,
+    prompt: { ...PASTED, completes: COMPLETES_COMMANDS },
     session: { resume: '--resume "$SESSION"', begin: null, find: null },
     hooks: {
       file: '.cursor/hooks.json',
@@ -193,7 +207,7 @@ export const CODING_AGENTS = {
     install: 'npm install -g @github/copilot',
     authorities: ALL,
     rules: 'documented',
-    prompt: PASTED,
+    prompt: { ...PASTED, completes: COMPLETES_COMMANDS },
     session: { resume: '--resume "$SESSION"', begin: null, find: null },
     hooks: {
       file: '.github/hooks/berth.json',
@@ -212,7 +226,7 @@ export const CODING_AGENTS = {
     install: 'npm install -g @sourcegraph/amp',
     authorities: WITHOUT_HOOK,
     rules: 'documented',
-    prompt: PASTED,
+    prompt: { ...PASTED, completes: '@' },
     session: { resume: 'threads continue "$SESSION"', begin: null, find: null },
     hooks: null,
   },

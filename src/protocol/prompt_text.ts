@@ -23,6 +23,16 @@ export function faultOfPrompt(text: string): string | null {
     : `must have no control characters and no halves of characters: ${where}`;
 }
 
+/**
+ * `text` with a space after a last word that contains one of the characters `completes`: it would have opened
+ * a list of completions. A command alone stays as it is, because its program may run it from such a list.
+ */
+export function withClosedList(text: string, completes: string): string {
+  const word = text.split(/\s/).at(-1) ?? '';
+  if (word.startsWith('/') && word === text) return text;
+  return [...completes].some((opener) => word.includes(opener)) ? `${text} ` : text;
+}
+
 /** How a program currently takes text. */
 export interface TextEntry {
   /** Whether it has bracketed paste on (DEC mode 2004). */
@@ -101,7 +111,9 @@ export function isStillTyped(
   after: readonly string[],
 ): boolean {
   const rows = filled(typed);
-  let count = 1;
+  // A short text may be found in a footer as well, which the program redraws while a text is typed.
+  const first = rows.findIndex((row) => isTextShown(text, before, [row]));
+  let count = first === -1 ? 1 : rows.length - first;
   while (count <= rows.length && !isTextShown(text, before, rows.slice(-count))) count += 1;
   return count <= rows.length && !isRedrawn(rows.slice(-count), filled(after).slice(-count));
 }

@@ -1070,6 +1070,22 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/service/agent_prompts.test.ts'],
     ],
     [
+      'prompt-completed',
+      'a prompt that ends with a mention is completed by the program',
+      'src/actors/service/prompt_typist.ts',
+      "withClosedList(text, typing.completes ?? '')",
+      "withClosedList(text, '')",
+      ['test/actors/service/agent_prompts.test.ts'],
+    ],
+    [
+      'prompt-kept',
+      'a prompt that the program refuses is added to the next one',
+      'src/actors/service/prompt_typist.ts',
+      'maySubmitLate || deletes ? await',
+      'maySubmitLate ? await',
+      ['test/actors/service/agent_prompts.test.ts'],
+    ],
+    [
       'fresh-conversation',
       'a wake begins a new conversation where there is one',
       'src/actors/service/agent_session.ts',

@@ -1,6 +1,6 @@
 // What may be typed as a prompt, and how: docs/reference.md "Prompt".
 import { describe, expect, it } from 'vitest';
-import { appearedLines, faultOfPrompt, typedPrompt } from '../../src/protocol/prompt_text.ts';
+import { appearedLines, faultOfPrompt, typedPrompt, withClosedList } from '../../src/protocol/prompt_text.ts';
 
 const typed = (text: string, isPasted: boolean, newline: string | null = '\r') => {
   const result = typedPrompt(text, { isPasted, newline });
@@ -26,6 +26,29 @@ describe('the text of a prompt', () => {
   it('is pasted if the program uses bracketed paste', () => {
     expect(typed('one\n\ttwo', true)).toBe('\x1b[200~one\n\ttwo\x1b[201~');
     expect(typed('x'.repeat(20_000), true)).toHaveLength(20_012);
+  });
+
+  it.each([
+    ['see @foo', true],
+    ['@', true],
+    ['mail a@foo', true],
+    ['one\ntwo $skill', true],
+    ['run /review', true],
+    ['/review @foo', true],
+    ['see @foo ', false],
+    ['see @foo\n', false],
+    ['@foo is it', false],
+    ['/review', false],
+    ['/a@b', false],
+    ['', false],
+  ])('gets a space if it would open a list of completions: %j', (text, isClosed) => {
+    expect(withClosedList(text, '@$/')).toBe(isClosed ? `${text} ` : text);
+    expect(withClosedList(text, '')).toBe(text);
+  });
+
+  it('is searched for its last word in little time', () => {
+    const text = `${'x'.repeat(200_000)} y`;
+    expect(withClosedList(text, '@')).toBe(text);
   });
 
   it('is typed otherwise, if the program receives it unchanged', () => {

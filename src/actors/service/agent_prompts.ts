@@ -133,7 +133,7 @@ export class AgentPrompts {
     const mayBeQueued = typing.maySubmitLate === true && this.isNew(terminal);
     const submitted = { run, ...times, before: isAnswered ? before : null, mayBeQueued };
     this.submitted = submitted;
-    await this.typist.untilMoved(prompt, from);
+    await this.typist.untilMoved(prompt, from, typing);
     return submitted;
   }
 

@@ -2,9 +2,15 @@
 // paused, the key that submits it. docs/reference.md "Prompt".
 import type { PromptTyping } from '../../protocol/coding_agents.ts';
 import { fail } from '../../protocol/errors.ts';
-import { isBlankAdded, isStillTyped, isTextShown, typedPrompt } from '../../protocol/prompt_text.ts';
+import {
+  isBlankAdded,
+  isStillTyped,
+  isTextShown,
+  typedPrompt,
+  withClosedList,
+} from '../../protocol/prompt_text.ts';
 import { keyBytes } from '../../protocol/terminal_keys.ts';
-import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
+import { type Clock, type Failure, tolerateFailure } from '../../runtime/actor.ts';
 import { PROMPT } from '../../settings/agent_limits.ts';
 import { PasteMode } from './paste_mode.ts';
 import { NOT_YET, type OpenPrompt, type PromptLook, type PromptLooks } from './prompt_looks.ts';
@@ -31,6 +37,9 @@ export interface PromptTypistOptions {
   readLines(): Promise<string[]>;
 }
 
+/** Programs show a placeholder in one line for a text of more lines. */
+const MAX_DELETED_LINES = 1_000;
+
 const textBytes = (key: string): string => keyBytes(key) ?? '';
 
 export class PromptTypist {
@@ -48,7 +57,7 @@ export class PromptTypist {
   async bytesOf(text: string, { run, logFrom, typing }: PromptTerminal): Promise<Uint8Array> {
     const isPasted = typing.bracketedPaste && (await this.pasteMode(run, logFrom).read());
     const newline = typing.newline === null ? null : textBytes(typing.newline);
-    const typed = typedPrompt(text, { isPasted, newline });
+    const typed = typedPrompt(withClosedList(text, typing.completes ?? ''), { isPasted, newline });
     if ('bytes' in typed) return typed.bytes;
     const message = `text cannot arrive exactly: ${typed.fault}`;
     throw fail('invalid_spec', message, { details: [{ path: 'text', message }] });
@@ -62,11 +71,12 @@ export class PromptTypist {
   async type(
     prompt: OpenPrompt,
     bytes: Uint8Array,
-    { maySubmitLate, pauseMs, submit }: PromptTyping,
+    typing: PromptTyping,
     before: readonly string[],
     assertOpen: () => Promise<void>,
   ): Promise<number> {
-    const { log, name, type } = this.options;
+    const { log, type } = this.options;
+    const { deletes, maySubmitLate, pauseMs, submit } = typing;
     const from = log.end();
     const enter = Buffer.from(textBytes(submit));
     // In one write, so that the prompt is never half typed.
@@ -78,44 +88,63 @@ export class PromptTypist {
     // Once typed, the prompt must be submitted even if its client disconnects.
     const owned = { ...prompt, isCancelled: false };
     let typed = await this.untilShown(owned, from, before);
-    for (let left: number = PROMPT.maxSubmits; left > 0; left -= 1) {
+    for (let left: number = maySubmitLate ? PROMPT.maxSubmits : 1; left > 0; left -= 1) {
       await this.untilRest(owned, log.end(), pauseMs);
       await assertOpen();
-      const shown = maySubmitLate ? await this.shownLines() : null;
+      const shown = maySubmitLate || deletes ? await this.shownLines() : null;
       // A program that begins to resume a conversation hides the text for a while.
       if (!typed || (shown && isTextShown(prompt.text, before, shown))) typed = shown;
       const end = log.end();
       await type(enter);
-      if (!shown || !typed || (await this.isSubmitted(owned, end, before, typed))) return end;
+      if (!shown || !typed || (await this.isSubmitted(owned, end, before, typed, typing))) return end;
     }
-    throw fail('agent_stalled', `${name} still shows the prompt as it was typed`);
+    throw await this.stalled(owned, typing, 'still shows the prompt as it was typed');
+  }
+
+  /**
+   * The failure of a prompt that was typed and not taken. Clears the program's input, so that the next prompt
+   * is not added to this one, if the keys for that are known.
+   */
+  private async stalled(prompt: OpenPrompt, { deletes }: PromptTyping, what: string): Promise<Failure> {
+    const { log, name, type } = this.options;
+    if (!deletes) return fail('agent_stalled', `${name} ${what}`);
+    // A line needs one key for its text and one for its end. The keys come after the submitting key, and do
+    // nothing if the program takes the prompt after all.
+    const presses = 2 * Math.min(prompt.text.split('\n').length, MAX_DELETED_LINES);
+    const from = log.end();
+    await type(Buffer.from(deletes.map((key) => textBytes(key).repeat(presses)).join('')));
+    await this.untilRest({ ...prompt, isCancelled: false }, from, 0);
+    return fail('agent_stalled', `${name} ${what}; the keys that clear its input were pressed`);
   }
 
   /**
    * Whether the program has taken the text. It has not if the submitting key became a newline, or if the text
-   * is still there as typed after something else was drawn: a program that resumes a conversation may show
-   * its prompt before it takes keys. `typed`: the last lines that showed the text before the key was pressed
-   * at the log offset `from`; `before`: those before the text was typed. Unclear cases count as taken.
+   * is still there as typed after something else was drawn: a program may refuse it, and one that resumes a
+   * conversation may show its prompt before it takes keys. `typed`: the last lines that showed the text
+   * before the key was pressed at the log offset `from`; `before`: those before the text was typed. Unclear
+   * cases count as taken.
    */
   private async isSubmitted(
     prompt: OpenPrompt,
     from: number,
     before: readonly string[],
     typed: readonly string[],
+    { maySubmitLate }: PromptTyping,
   ): Promise<boolean> {
     const { clock, log } = this.options;
-    const latest = clock.monotonic() + PROMPT.maxDeafMs;
+    // A text that would be deleted gets more time, because the key may still be on its way.
+    const latest = clock.monotonic() + (maySubmitLate ? PROMPT.maxDeafMs : PROMPT.stalledMs);
     let isTyped = false;
     for (let seen = from; clock.monotonic() < latest; ) {
       await this.untilRest(prompt, seen, 0);
       const end = log.end();
       const lines = await this.shownLines();
       if (!lines) return true;
-      if (isBlankAdded(typed, lines)) return false;
+      if (maySubmitLate && isBlankAdded(typed, lines)) return false;
       isTyped = isStillTyped(prompt.text, before, typed, lines);
       if (!isTyped) {
-        if (isTextShown(prompt.text, before, lines)) return true;
-      } else if (end === seen) return end === from;
+        if (!maySubmitLate || isTextShown(prompt.text, before, lines)) return true;
+      } else if (end === seen && (maySubmitLate || end === from)) return end === from;
       seen = end;
     }
     return !isTyped;
@@ -127,11 +156,11 @@ export class PromptTypist {
   }
 
   /** Fails agent_stalled when the program prints nothing after the log offset `from`. */
-  async untilMoved(prompt: OpenPrompt, from: number): Promise<void> {
-    const { clock, log, looks, name } = this.options;
+  async untilMoved(prompt: OpenPrompt, from: number, typing: PromptTyping): Promise<void> {
+    const { clock, log, looks } = this.options;
     const hasMoved = (): PromptLook<true> => (log.end() > from ? { found: true } : NOT_YET);
     if ((await looks.until(prompt, clock.monotonic() + PROMPT.stalledMs, hasMoved)) === null)
-      throw fail('agent_stalled', `${name} has printed nothing since the prompt was typed`);
+      throw await this.stalled(prompt, typing, 'has printed nothing since the prompt was typed');
   }
 
   /**

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { AgentPrompts } from '../../../src/actors/service/agent_prompts.ts';
 import type { AgentStateName, AgentStatus } from '../../../src/protocol/agent_state.ts';
+import type { PromptTyping } from '../../../src/protocol/coding_agents.ts';
 import type { PromptMessage } from '../../../src/protocol/prompts.ts';
 import { AGENT_STATE, PROMPT } from '../../../src/settings/agent_limits.ts';
 
@@ -22,6 +23,7 @@ class Program {
   run = 'r1';
   startedAt = 0;
   maySubmitLate = false;
+  typing: Partial<PromptTyping> = {};
   /** Called with everything that is typed. */
   onTyped: (text: string) => void = () => {};
   private readonly watchers = new Set<() => void>();
@@ -49,6 +51,7 @@ class Program {
       typing: {
         ...{ bracketedPaste: true, pauseMs: 100, submit: 'Enter', newline: 'Enter' },
         ...(this.maySubmitLate && { maySubmitLate: true }),
+        ...this.typing,
       },
     }),
     type: async (data) => {
@@ -145,6 +148,40 @@ function deafProgram(): Program {
   bot.maySubmitLate = true;
   bot.isDeaf = true;
   return bot;
+}
+
+/** A program that keeps what it refuses in its box, as codex and opencode do. It takes what begins with `a`. */
+class KeepingProgram extends Program {
+  readonly taken: string[] = [];
+  isSilent = false;
+  private input = '';
+  private rows = '';
+
+  constructor() {
+    super();
+    this.isDeaf = true;
+    this.typing = { completes: '@', deletes: ['C-u', 'C-k'] };
+    this.onTyped = (text) => this.take(text);
+    this.show();
+  }
+
+  private take(text: string): void {
+    if (text === '\r' && !this.input.startsWith('a')) {
+      if (this.isSilent) return;
+      this.rows += 'unknown command\n';
+    } else if (text === '\r') {
+      this.taken.push(this.input);
+      this.rows += `> ${this.input}\n* heard\n`;
+      this.input = '';
+    } else if (/^[\x15\x0b]+$/.test(text)) this.input = '';
+    else this.input += text;
+    this.show();
+  }
+
+  /** The footer is shorter from the first text on. */
+  private show(): void {
+    this.draw(`${this.rows}> ${this.input}\n${this.written.length === 0 ? '? for keys, ' : ''}a warning`);
+  }
 }
 
 /** The text is back in the box as typed: Enter is pressed once more, and the prompt is answered. */
@@ -346,6 +383,41 @@ describe('a prompt', () => {
     await bot.pass(PROMPT.maxDeafMs + PROMPT.stalledMs);
     expect(bot.typed()).toBe('x!');
     expect(await answer).toBe('idle');
+  });
+
+  it('is followed by a space where the program would complete it', async () => {
+    const bot = new KeepingProgram();
+    const answer = bot.prompt('ask @foo');
+    await bot.pass(PROMPT.quietMs);
+    expect(await answer).toBe('idle');
+    expect(bot.taken).toEqual(['ask @foo ']);
+  });
+
+  it('that the program keeps in its input is stalled, and not added to the next one', async () => {
+    for (const [isSilent, why] of [
+      [false, 'still shows the prompt as it was typed'],
+      [true, 'has printed nothing since the prompt was typed'],
+    ] as const) {
+      const bot = new KeepingProgram();
+      bot.isSilent = isSilent;
+      const refused = bot.prompt('/unknown\ntext', { wait: 'idle' });
+      for (let ms = 0; ms < PROMPT.maxDeafMs + PROMPT.stalledMs; ms += 500) await bot.pass(500);
+      expect(await refused).toBe(`agent_stalled|bot ${why}; the keys that clear its input were pressed`);
+      expect(bot.typed()).toBe('/unknown!text!\x15\x15\x15\x15\x0b\x0b\x0b\x0b');
+      const answer = bot.prompt('answer this', { queue: true });
+      for (let ms = 0; ms < PROMPT.maxDeafMs + AGENT_STATE.outputMs; ms += 500) await bot.pass(500);
+      expect(await answer).toBe('idle');
+      expect(bot.taken).toEqual(['answer this']);
+      expect(bot.watching).toBe(0);
+    }
+  });
+
+  it('that was taken is not stalled, although the footer contains its text while it is typed', async () => {
+    const bot = new KeepingProgram();
+    const answer = bot.prompt('a');
+    for (let ms = 0; ms < 2 * PROMPT.maxDeafMs; ms += 500) await bot.pass(500);
+    expect(await answer).toBe('idle');
+    expect(bot.typed()).toBe('a!');
   });
 
   it('waits until the output of a program that has just started has settled', async () => {

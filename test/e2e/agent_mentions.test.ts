@@ -1,0 +1,67 @@
+// docs/reference.md "Prompt" with real programs that complete what is typed, or refuse it.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { describeWithAgents, PROGRAM_NAMES, type ProgramName, prepareAgent } from '../kit/agent_programs.ts';
+import { newFolder, startDaemon } from '../kit/daemon.ts';
+import { ownPorts } from '../kit/free_ports.ts';
+import { lastPrompt, modelServer } from '../kit/model_server.ts';
+
+const [first] = ownPorts(1);
+const CONFIG = `[agents]\nports = [${first}, ${first}]\n`;
+/** gemini and opencode take long to start: they run where BERTH_TEST_LONG_AGENTS is 1. */
+const PROGRAMS = process.env['BERTH_TEST_LONG_AGENTS'] === '1' ? PROGRAM_NAMES : (['codex'] as const);
+
+/** What each would complete in a folder with the file foo.txt. */
+const MENTIONS: { readonly [P in ProgramName]: readonly string[] } = {
+  codex: ['please explain @foo', 'see @', 'see $', 'one\ntwo @foo'],
+  // It replaces the name of a file.
+  gemini: ['please explain @fot', 'see @', 'mail a@fot'],
+  opencode: ['please explain @foo', 'see @', '@'],
+};
+/** gemini gives unknown commands to the model. */
+const REFUSED: { readonly [P in ProgramName]: readonly string[] } = {
+  codex: ['/nosuchcommand x', '/nosuchcommand x\ny'],
+  gemini: [],
+  opencode: ['/nosuchcommand'],
+};
+
+/** A command that each runs by itself. */
+const COMMANDS: { readonly [P in ProgramName]: string } = {
+  codex: '/status',
+  gemini: '/about',
+  opencode: '/new',
+};
+
+describeWithAgents('a real agent', () => {
+  it.each(PROGRAMS)(
+    '%s gets prompts that it could complete as written, and nothing of those that it refuses',
+    async (program) => {
+      const model = await modelServer(() => 'heard');
+      const { cwd, env } = prepareAgent(program, { root: newFolder(), url: model.url });
+      writeFileSync(join(cwd, 'foo.txt'), 'bar\n');
+      const daemon = await startDaemon({ config: CONFIG });
+      const spec = { name: 'bot', agent_type: program, cwd, baseEnv: env };
+      expect((await daemon.request('POST', '/v1/agents/spinup', spec)).status).toBe(201);
+      expect((await daemon.request('GET', '/v1/agents/bot/wait?for=idle')).status).toBe(200);
+      const prompt = (text: string) =>
+        daemon.request('POST', '/v1/agents/bot/prompt', { text, wait: 'idle', queue: true });
+      const told: string[] = [];
+      for (const text of ['begin', ...MENTIONS[program], 'go on']) {
+        expect(await prompt(text)).toMatchObject({ status: 200, body: { state: 'idle' } });
+        told.push(text);
+      }
+      expect(await prompt(COMMANDS[program])).toMatchObject({ status: 200, body: { state: 'idle' } });
+      for (const text of REFUSED[program]) {
+        const { body, status } = await prompt(text);
+        expect([status, body.code]).toEqual([502, 'agent_stalled']);
+        expect(await prompt('go on')).toMatchObject({ status: 200, body: { state: 'idle' } });
+        told.push('go on');
+      }
+      expect(await prompt('go on')).toMatchObject({ status: 200, body: { state: 'idle' } });
+      told.push('go on');
+      expect(model.turns().map((turn) => lastPrompt(turn).trimEnd())).toEqual(told);
+    },
+    300_000,
+  );
+});
