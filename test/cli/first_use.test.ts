@@ -207,6 +207,10 @@ it('berth agent attach passes keys and size to an agent, and leaves it running',
   await user.until(/Attached to sh; Ctrl-\] leaves\./);
   user.type('echo "sum $((40 + 2))"; stty size\r');
   await user.until(/sum 42\n(.*\n)*?40 120\n/);
+  // A program that has switched its own output processing off.
+  user.type("stty -opost; printf 'ab''c\\ndef\\n'; stty opost\r");
+  await user.until(/def\n/);
+  expect(user.raw()).toContain('abc\ndef\n');
   // The agent sets modes, the clipboard and the keys; only what can be undone arrives.
   user.type("printf '\\033[4h\\033[?1005h\\033[?7l\\033]52;c;ZXZpbA==\\007\\033[21t'; echo do''ne\r");
   await user.until(/done\n/);

@@ -7,6 +7,7 @@ import { quoteShellWord } from '../../protocol/shell_word.ts';
 import { defineCommand, repeatedOption, textOption } from '../kit/command.ts';
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
+import { openRawTerminal } from '../kit/raw_terminal.ts';
 import { redirectStreams } from '../kit/redirected_streams.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { stderr, stdout, terminalSize } from '../kit/standard_streams.ts';
@@ -37,6 +38,14 @@ function commandText(words: readonly string[]): string {
   return `case $(command -v ${quoteShellWord(program)}) in */*) exec ${line} ;; esac\n${line}`;
 }
 
+/** Makes stdin raw. Returns a function that restores it. */
+function takeTerminal(): () => void {
+  // A program that gets the other output may write to this terminal too, and needs its line ends unchanged.
+  if (stdout().isTTY && stderr().isTTY) return openRawTerminal();
+  process.stdin.setRawMode(true);
+  return () => void process.stdin.setRawMode(false);
+}
+
 /** Connects the caller's keyboard, signals and window to `session`. Returns a function to disconnect them. */
 function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | null): () => void {
   const { stdin } = process;
@@ -47,11 +56,13 @@ function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | 
   };
   // The signal goes to the program, which decides; it does not end this command.
   const release = SIGNAL_KEYS.map(([signal, key]) => takeOverSignal(signal, () => session.write(key)));
-  if (stdin.isTTY) stdin.setRawMode(true).on('data', type);
+  const restore = stdin.isTTY ? takeTerminal() : null;
+  if (restore) stdin.on('data', type);
   screen?.on('resize', resize);
   return () => {
     screen?.off('resize', resize);
-    if (stdin.isTTY) stdin.off('data', type).setRawMode(false);
+    stdin.off('data', type);
+    restore?.();
     stdin.pause();
     for (const one of release) one();
   };

@@ -8,6 +8,7 @@ import { TAKEN_OVER_CODE, TOKEN_CHANGED } from '../../protocol/terminal.ts';
 import type { CommandContext } from './context.ts';
 import { DEFAULT_DETACH_KEYS, type DetachKeys, DetachMatcher } from './detach_keys.ts';
 import { ObservedScreen } from './observed_screen.ts';
+import { openRawTerminal } from './raw_terminal.ts';
 import { stdout, terminalSize } from './standard_streams.ts';
 import { stopUntilContinued } from './stop_process.ts';
 import { enterScreen, leaveScreen, TerminalFilter } from './terminal_filter.ts';
@@ -162,12 +163,12 @@ function readKeys(
     if (typed.length > 0) type(typed);
     if (isLeaving) leave();
   };
-  stdin.setRawMode(true);
+  const restore = openRawTerminal();
   stdin.on('data', take);
   stdin.resume();
   return () => {
     stdin.off('data', take);
-    stdin.setRawMode(false);
+    restore();
     stdin.pause();
   };
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import pty from 'node-pty';
 import { expect, it } from 'vitest';
 import { isAlive, processRow } from '../../../src/adapters/process/process_table.ts';
+import { quoteShellWord } from '../../../src/protocol/shell_word.ts';
 import { BIN } from '../../kit/built_program.ts';
 import { type Daemon, eventually, hostPid } from '../../kit/daemon.ts';
 import { must } from '../../kit/must.ts';
@@ -239,4 +240,22 @@ it('berth run removes what killed ones have left, and nothing else', async () =>
     [`berth-run-${child.pid}-link`, `berth-run-${process.pid}-alive`].toSorted(),
   );
   expect(readdirSync(target)).toEqual(['stdin']);
+});
+
+it('berth run leaves line feeds as they are, unless another program may write to the terminal', async () => {
+  const { env, home } = await setting();
+  const program = `stty raw -echo; read -r _; printf 'abc\\ndef\\n'`;
+  const outputOf = async (redirected: string): Promise<string> => {
+    const script = `'${process.execPath}' '${BIN}' run -- sh -c ${quoteShellWord(program)} ${redirected}`;
+    const options = { cwd: home, env: { ...env, TERM: 'xterm' }, encoding: null, cols: 80, rows: 24 };
+    const terminal = pty.spawn('sh', ['-c', script], options);
+    let screen = '';
+    terminal.onData((bytes) => (screen += bytes.toString()));
+    const ended = new Promise((resolve) => terminal.onExit(resolve));
+    writeSync(terminal.fd, 'go\n');
+    await ended;
+    return screen;
+  };
+  expect(await outputOf('')).toContain('abc\ndef\n');
+  expect(await outputOf('2>&1 | cat')).toContain('abc\r\ndef\r\n');
 });
