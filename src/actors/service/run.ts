@@ -125,8 +125,8 @@ export const completedReply = (name: string, ms: number): StartReply => ({
 /** A run from the host's ledger, started by another daemon or an earlier incarnation of the actor. */
 export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt, cgroup }: LedgerRun): LiveRun {
   const timeoutMs = memo.deadline === null ? null : Math.max(0, memo.deadline - startedAt);
-  const byNobody = memo.byChange ? 'change' : 'client';
-  const by: StartedBy = memo.restarts > 0 ? 'policy' : byNobody;
+  const first: StartedBy = memo.byChange ? 'change' : 'client';
+  const by = memo.restarts > 0 ? 'policy' : first;
   const pending = { spawned: deferred<StartReply>(), ready: deferred<StartReply>() };
   return {
     id: run,
