@@ -3,6 +3,7 @@
 // many in one piece of output.
 import type { ReportedState, TerminalProgress, TerminalSignals } from '../protocol/agent_state.ts';
 import { UNSAFE_CHARACTERS } from '../protocol/unsafe_characters.ts';
+import { AGENT_STATE } from '../settings/agent_limits.ts';
 
 const ESC = 0x1b;
 const BELL = 0x07;
@@ -51,6 +52,9 @@ function statusOf(text: string): ReportedState | null | undefined {
 /** The signals of one terminal. */
 export class OscScanner {
   title = '';
+  /** When the title last changed, in epoch milliseconds. */
+  private titleAt = Number.NEGATIVE_INFINITY;
+  titleMovedAt: number | null = null;
   progress: TerminalProgress | null = null;
   notification: TerminalSignals['notification'] = null;
   status: NonNullable<TerminalSignals['status']> | null = null;
@@ -81,8 +85,8 @@ export class OscScanner {
   }
 
   signals(): TerminalSignals {
-    const { notification, progress, status, title } = this;
-    return { title, progress, notification, status };
+    const { notification, progress, status, title, titleMovedAt } = this;
+    return { title, titleMovedAt, progress, notification, status };
   }
 
   /** Where the content of the next sequence begins; null: there is none. */
@@ -136,7 +140,7 @@ export class OscScanner {
   private apply(content: Buffer, now: number): boolean {
     if (content.length > MAX_SEQUENCE_BYTES) return false;
     const [, code = '', text = ''] = /^(\d{1,4});([\s\S]*)$/.exec(content.toString()) ?? [];
-    if (code === '0' || code === '2') return this.setTitle(plainText(text));
+    if (code === '0' || code === '2') return this.setTitle(plainText(text), now);
     if (code === '9' && text.startsWith('4;')) {
       this.progress = progressOf(text.slice(2));
       return true;
@@ -149,10 +153,13 @@ export class OscScanner {
     return false;
   }
 
-  private setTitle(title: string): boolean {
-    const isNew = title !== this.title;
+  private setTitle(title: string, now: number): boolean {
+    if (title === this.title) return false;
+    const sinceMs = now - this.titleAt;
+    if (sinceMs >= 0 && sinceMs <= AGENT_STATE.outputMs) this.titleMovedAt = now;
     this.title = title;
-    return isNew;
+    this.titleAt = now;
+    return true;
   }
 
   private setStatus(state: ReportedState | null | undefined, now: number): boolean {

@@ -52,6 +52,11 @@ export interface TerminalProgress {
 export interface TerminalSignals {
   /** From OSC 0 or 2; empty if none. */
   title: string;
+  /**
+   * When the title last changed soon after another change, as by a spinner, in epoch milliseconds; null:
+   * never. Absent from hosts of earlier versions.
+   */
+  titleMovedAt?: number | null;
   /** From OSC 9;4; null if none. */
   progress: TerminalProgress | null;
   /** The last one from OSC 9, 777 or 99; `at` in epoch milliseconds. null if none. */

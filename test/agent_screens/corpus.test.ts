@@ -43,7 +43,7 @@ async function toldOf(rules: RuleSet, { lines, title }: RecordedScreen): Promise
     hasRecordedRules: true,
     hasShown: true,
     terminal: { lastOutputAt: 1, isMoving: false, signals: { title, progress: null, notification: null } },
-    drawn: { reading: { ...found, ...DRAWN, title }, at: 1 },
+    drawn: { reading: { ...found, ...DRAWN, title }, at: 1, titleMovedAt: null },
   });
   return [state, `${reason.authority}:${reason.rule}`];
 }

@@ -17,6 +17,7 @@ it('the terminal watch finds title, progress and notifications, however the outp
   whole.take(Buffer.from(OUTPUT), 5);
   const expected = {
     title: 'two \u{1f600}',
+    titleMovedAt: 5,
     progress: { state: 1, percent: 40 },
     notification: { text: 'Title;done', at: 5 },
     status: { state: 'idle', at: 5 },
@@ -45,7 +46,10 @@ it('the terminal watch keeps no control characters, and only short texts', () =>
   expect(scanner.title).toHaveLength(256);
   take(`\x1b]2;${'y'.repeat(100_000)}`);
   take(`${'y'.repeat(100_000)}\x07\x1b]9;4;0\x07\x1b]2;after\x07`);
-  expect(scanner.signals()).toEqual({ title: 'after', progress: null, notification: null, status: null });
+  expect(scanner.signals()).toEqual({
+    ...{ title: 'after', titleMovedAt: 1 },
+    ...{ progress: null, notification: null, status: null },
+  });
   take('\x1b]9;4;3\x07');
   expect(scanner.progress).toEqual({ state: 3, percent: 0 });
   take('\x1b]9;4;7;900\x07\x1b]99;i=1:p=body;kitty\x1b\\');
@@ -54,6 +58,25 @@ it('the terminal watch keeps no control characters, and only short texts', () =>
   expect(scanner.status).toEqual({ state: 'blocked', at: 1 });
   take('\x1b]7501;state=toString\x07\x1b]7501;state=clear\x07');
   expect(scanner.status).toBeNull();
+});
+
+it('the terminal watch tells when the title last moved: changed soon after another change', () => {
+  const scanner = new OscScanner();
+  const movedAt = (text: string, now: number) => {
+    scanner.take(Buffer.from(text), now);
+    return scanner.signals().titleMovedAt;
+  };
+  expect(movedAt('\x1b]0;work\x07', 1_000)).toBeNull();
+  const begins = 2_000 + AGENT_STATE.outputMs;
+  expect(movedAt('\x1b]0;⠸ work\x07', begins)).toBeNull();
+  expect(movedAt('\x1b]0;⠼ work\x07', begins + 100)).toBe(begins + 100);
+  // It is set again, and does not change.
+  expect(movedAt('text \x1b]0;⠼ work\x07', begins + 200)).toBe(begins + 100);
+  const ends = begins + 101 + AGENT_STATE.outputMs;
+  expect(movedAt('\x1b]0;work\x07', ends)).toBe(begins + 100);
+  // The clock was set back.
+  expect(movedAt('\x1b]0;⠴ work\x07', 500)).toBe(begins + 100);
+  expect(movedAt('\x1b]0;⠦ work\x07', 600)).toBe(600);
 });
 
 it('the terminal watch reports when output starts and pauses, with few messages however much is printed', async () => {

@@ -46,6 +46,7 @@ export class StateEvidence {
         const { notification, title } = this.watched.reading.signals;
         return { title, notification: notification?.text ?? '' };
       },
+      titleMovedAt: () => this.watched.reading.signals.titleMovedAt ?? null,
       onRead: () => {
         this.hasShown ||= this.screen.drawn?.reading.isBlank === false;
         onChanged();

@@ -24,6 +24,8 @@ export interface StateScreenOptions {
   pause: (skipUpTo: number | null) => void;
   /** The title and notification, which are not part of the screen. */
   beside: () => { title: string; notification: string };
+  /** See `TerminalSignals.titleMovedAt`. */
+  titleMovedAt: () => number | null;
   onRead: () => void;
 }
 
@@ -32,6 +34,8 @@ interface Drawn {
   reading: StateReading;
   /** Epoch milliseconds. */
   at: number;
+  /** When the title that was examined had last moved. */
+  titleMovedAt: number | null;
   /** Logical offset up to which it shows the output. */
   end: number;
 }
@@ -49,7 +53,7 @@ export class StateScreen {
   /** Whether its screen has been drawn, or took too long. */
   isTried = false;
   private isOver = false;
-  /** What is being drawn: epoch milliseconds, and the logical offset up to which there was output. */
+  /** What is being drawn; `end`: up to which there was output. */
   private begun: Omit<Drawn, 'reading'> | null = null;
   /** Whether the last drawing failed, so that the next one is the second try. */
   private hasFailed = false;
@@ -112,14 +116,14 @@ export class StateScreen {
   /** Fails daemon_busy while nothing is drawn, because drawing took too long. */
   private task(rules: RuleSet): ReadStateTask {
     const { last } = this;
-    const { beside, context, output } = this.options;
+    const { beside, context, output, titleMovedAt } = this.options;
     const snapshot = last?.reading.snapshot ?? null;
     let shown = output(last && snapshot ? last.end : null);
     // The snapshot does not fit a terminal of another size.
     const isSame = shown.cols === last?.reading.cols && shown.rows === last.reading.rows;
     if (snapshot && !isSame) shown = output(null);
     const { bytes, cols, end, modes, resizes, rows } = shown;
-    this.begun = { at: context.clock.now(), end };
+    this.begun = { at: context.clock.now(), titleMovedAt: titleMovedAt(), end };
     return {
       ...{ cols, rows, resizes, bytes, rules },
       ...{ maxBytes: AGENT.maxUnacknowledgedBytes, budgetMs: AGENT_STATE.drawBudgetMs },
@@ -131,10 +135,10 @@ export class StateScreen {
   private take(reading: StateReading): void {
     const { begun } = this;
     if (!begun) return;
-    const { at, end } = begun;
+    const { end } = begun;
     this.begun = null;
     this.hasFailed = false;
-    this.last = { reading, at, end: end - reading.undrawnBytes };
+    this.last = { ...begun, reading, end: end - reading.undrawnBytes };
     this.firstEnd ??= end;
     const goesOn = reading.isCut && reading.snapshot !== null;
     // Until the first output is drawn, as after a restart, the screen is one of long ago.

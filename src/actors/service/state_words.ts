@@ -34,7 +34,7 @@ export interface StateFacts {
   typedAt: number | null;
   hook: HookWord | null;
   /** The last drawing of its screen. */
-  drawn: { reading: StateReading; at: number } | null;
+  drawn: { reading: StateReading; at: number; titleMovedAt: number | null } | null;
   /**
    * The rules of its type were recorded from the running program, so they know what its prompt looks like.
    */
@@ -84,7 +84,28 @@ function isAnswered(facts: StateFacts, at: number): boolean {
 const isEcho = ({ terminal: { lastOutputAt }, typedAt }: StateFacts): boolean =>
   typedAt !== null && lastOutputAt !== null && lastOutputAt < typedAt + AGENT_STATE.outputMs;
 
-/** Whether the screen shows that what a hook has reported is outdated. */
+/** When the title will have stood still for long enough not to be a spinner that turns. */
+const titleStillAt = (facts: StateFacts): number =>
+  after(facts, facts.terminal.signals.titleMovedAt ?? null, AGENT_STATE.outputMs);
+
+/** When the status that the program reports will have stood for long enough not to count as new. */
+const statusStillAt = (facts: StateFacts): number =>
+  after(facts, facts.terminal.signals.status?.at ?? null, AGENT_STATE.outputMs);
+
+/** Whether the title showed work and moved when it was examined, and still moves. */
+function isTitleSpinning(facts: StateFacts): boolean {
+  const { drawn, now } = facts;
+  const { state, within } = drawn?.reading.beside ?? {};
+  // A title that says once that the agent works, and at the end that it is ready, is no spinner.
+  const hasMoved = drawn !== null && drawn.at < (drawn.titleMovedAt ?? 0) + AGENT_STATE.outputMs;
+  return within === 'title' && state === 'working' && hasMoved && now < titleStillAt(facts);
+}
+
+/** Whether the program has just said that it works: its title may not have been examined since. */
+const hasSaidWorking = (facts: StateFacts): boolean =>
+  facts.terminal.signals.status?.state === 'working' && facts.now < statusStillAt(facts);
+
+/** Whether the screen or title shows that what a hook has reported is outdated. */
 const HOOK_IS_OVER: Readonly<Record<ReportedState, (facts: StateFacts, hook: HookWord) => boolean>> = {
   // A person has answered the question.
   blocked: (facts, { at }) => isAnswered(facts, at),
@@ -93,13 +114,16 @@ const HOOK_IS_OVER: Readonly<Record<ReportedState, (facts: StateFacts, hook: Hoo
     facts.drawn?.reading.screen?.state === 'idle' &&
     facts.now >= quietAfterHook(facts) &&
     isScreenCurrent(facts),
-  // Work that goes on, or began without a report. At first the screen may still show the end of the turn.
-  // Words on a screen that is quiet, or moves because someone types, are no work.
+  // Work that goes on, or began without a report. At first the screen may still show the end of the turn, but
+  // a spinner and a status end with it. Words on a screen that is quiet, or moves because someone types, are
+  // no work.
   idle: (facts, { at }) =>
-    facts.drawn?.reading.screen?.state === 'working' &&
-    isDrawnSince(facts, after(facts, at, AGENT_STATE.outputMs)) &&
-    facts.now < quietAt(facts) &&
-    !isEcho(facts),
+    isTitleSpinning(facts) ||
+    hasSaidWorking(facts) ||
+    (facts.drawn?.reading.screen?.state === 'working' &&
+      isDrawnSince(facts, after(facts, at, AGENT_STATE.outputMs)) &&
+      facts.now < quietAt(facts) &&
+      !isEcho(facts)),
 };
 
 /** The last report of a hook, unless it is outdated. */
@@ -157,8 +181,11 @@ export function decideState(facts: StateFacts): DecidedState {
   const first = speaking.find(({ state }) => state === 'blocked') ?? speaking[0];
   const quiet = quietAt(facts);
   if (first) {
-    // Work reported by a hook or a progress may end by quiet alone.
-    const ends = [quiet, quietAfterHook(facts), outputPlus(facts, AGENT_STATE.progressMs)];
+    // Work reported by a hook, title, status or progress may end by quiet alone.
+    const ends = [
+      ...[quiet, quietAfterHook(facts), titleStillAt(facts), statusStillAt(facts)],
+      outputPlus(facts, AGENT_STATE.progressMs),
+    ];
     const dues = ends.filter((due) => due > now);
     return decided(first.state, first.authority, first.rule, dues.length > 0 ? Math.min(...dues) : null);
   }

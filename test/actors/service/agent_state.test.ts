@@ -209,6 +209,28 @@ it('an agent is blocked by its screen or its hook, with the reason', async () =>
   await expect(refused).rejects.toMatchObject({ code: 'not_running' });
 });
 
+it('an agent whose hook reports idle is working while a spinner turns in its title', async () => {
+  const {
+    world,
+    agent: ref,
+    moved,
+    status,
+  } = await agent({ spec: { agent: { ...AGENT, agentType: 'codex' } } });
+  await running(world);
+  const { signals } = world.host.reading;
+  world.host.reading.signals = { ...signals, title: '⠸ work', titleMovedAt: world.clock.now() };
+  moved();
+  await eventually(() => status().reason.rule === 'title-spinner');
+  const reported = await ref.ask('reportState', { state: 'idle', message: null, sessionId: null });
+  expect(reported).toMatchObject({ state: 'working', reason: { authority: 'osc' } });
+  await world.advance(AGENT_STATE.outputMs);
+  await eventually(() => status().state === 'idle');
+  // The output goes on, the title does not.
+  moved();
+  await world.advance(1_000);
+  expect(status()).toMatchObject({ state: 'idle', reason: { authority: 'hook' } });
+});
+
 it('a question of its hook that was answered stays answered for a later daemon', async () => {
   const { world, agent: ref, moved, status } = await agent();
   const run = await running(world).then(() => world.host.row?.run ?? '');

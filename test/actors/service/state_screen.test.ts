@@ -40,6 +40,7 @@ function openScreen({ clock, rules = { id: 'none', rules: [] }, read, ...options
     agentType: null,
     pause: () => expect.fail('drawing is not paused'),
     beside: () => ({ title: '', notification: '' }),
+    titleMovedAt: () => null,
     onRead: () => {},
     ...options,
   });

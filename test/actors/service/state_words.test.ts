@@ -2,7 +2,8 @@
 import { expect, it } from 'vitest';
 import { decideState, type StateFacts } from '../../../src/actors/service/state_words.ts';
 import type { HookWord, ReportedState, TerminalSignals } from '../../../src/protocol/agent_state.ts';
-import type { StateReading } from '../../../src/protocol/screen_rules.ts';
+import type { RuleMatch, StateReading } from '../../../src/protocol/screen_rules.ts';
+import { must } from '../../kit/must.ts';
 
 const NOW = 1_000_000;
 const SIGNALS: TerminalSignals = { title: '', progress: null, notification: null };
@@ -20,7 +21,7 @@ function drawn(state: ReportedState | null, agoMs = 100): StateFacts['drawn'] {
     title: '',
     ms: 1,
   };
-  return { reading, at: NOW - agoMs };
+  return { reading, at: NOW - agoMs, titleMovedAt: null };
 }
 
 const hook = (state: ReportedState, agoMs: number): HookWord => ({ state, message: null, at: NOW - agoMs });
@@ -84,6 +85,47 @@ it('a report that work has ended is over when the screen shows work for longer t
   expect(decide(words, 3_600)).toBe('idle hook');
   expect(decide({ ...words, typedAt: NOW - 3_650 }, 2_900)).toBe('idle hook');
   expect(decide({ ...words, typedAt: NOW - 6_000 }, 2_900)).toBe('working screen');
+});
+
+it('a report that work has ended is held back while a spinner turns in the title, and not for one left there', () => {
+  const shown = must(drawn('idle', 1_000));
+  const told: RuleMatch = { name: 'told', state: 'working', file: '', lines: [] };
+  /** A title in which the rule was seen 1 s ago, when it had last moved `movedMs` before. */
+  const seen = (movedMs: number | null, within: 'title' | 'notification' = 'title') => ({
+    ...shown,
+    titleMovedAt: movedMs === null ? null : shown.at - movedMs,
+    reading: { ...shown.reading, beside: { ...told, within } },
+  });
+  const facts = (agoMs: number, others: Partial<StateFacts> = {}): Partial<StateFacts> => {
+    const signals = { ...SIGNALS, title: '⠸ work', titleMovedAt: NOW - agoMs };
+    const terminal = { lastOutputAt: NOW - 100, isMoving: true, signals };
+    return { hook: hook('idle', 50), drawn: seen(100), terminal, ...others };
+  };
+  expect(decide(facts(2_900))).toBe('working osc');
+  expect(decide(facts(2_900, { hook: hook('idle', 60_000) }))).toBe('working osc');
+  expect(decide(facts(2_900, { typedAt: NOW - 200 }))).toBe('working osc');
+  expect(decideState(factsOf(facts(2_950))).until).toBe(NOW + 50);
+  // The output moves, the title does not.
+  expect(decide(facts(3_000))).toBe('idle hook');
+  expect(decide(facts(-3_600_000))).toBe('idle hook');
+  expect(decide({ ...facts(100), terminal: { ...factsOf({}).terminal, isMoving: true } })).toBe('idle hook');
+  // It has moved since, as one that says at the end that the agent is ready.
+  expect(decide(facts(50, { drawn: seen(3_000) }))).toBe('idle hook');
+  expect(decide(facts(50, { drawn: seen(null) }))).toBe('idle hook');
+  expect(decide(facts(50, { drawn: seen(100, 'notification') }))).toBe('idle hook');
+  expect(decide(facts(50, { drawn: shown }))).toBe('idle hook');
+});
+
+it('a report that work has ended is held back if the program has just said that it works', () => {
+  const says = (state: ReportedState, agoMs: number): Partial<StateFacts> => {
+    const signals = { ...SIGNALS, status: { state, at: NOW - agoMs } };
+    const terminal = { lastOutputAt: NOW - 100, isMoving: true, signals };
+    return { hook: hook('idle', 50), drawn: drawn('idle'), terminal };
+  };
+  expect(decide(says('working', 2_900))).toBe('working osc');
+  expect(decideState(factsOf(says('working', 2_950))).until).toBe(NOW + 50);
+  expect(decide(says('working', 3_000))).toBe('idle hook');
+  expect(decide(says('idle', 100))).toBe('idle hook');
 });
 
 it('progress counts as working as long as the output is recent', () => {
