@@ -29,6 +29,8 @@ export interface GroupsProtocol {
   };
   /** When the daemon or its thread starts: continues the calls that were under way. */
   resume(message: Record<string, never>): null;
+  /** The daemon shuts down and keeps its services: the next one finishes what is under way at the end. */
+  leave(message: Record<string, never>): null;
   /** Restarts the running services that depend on `name`, in dependsOn order. */
   restartDependants(message: { name: string }): null;
   /**

@@ -34,6 +34,6 @@ export interface RegistryProtocol {
    * Closed: the stack is being removed, so registrations in it fail daemon_busy, except those of its hooks.
    */
   closeStack(message: { stack: string; isClosed: boolean }): null;
-  /** Refuses every change from now on with daemon_busy: the daemon is shutting down. */
+  /** Refuses every change from now on with daemon_busy: the daemon shuts down and keeps its services. */
   close(message: Record<string, never>): null;
 }

@@ -632,6 +632,27 @@ describe('the daemon', () => {
     expect(isAlive(pid)).toBe(false);
   });
 
+  it('leaves the restart of a group to the next one when asked to keep services', async () => {
+    const config = '[shutdown]\nservices = "keep"\n';
+    const first = await startDaemon({ config });
+    const gate = join(newFolder(), 'gate');
+    const cmd = `while [ ! -e ${gate} ]; do sleep 0.02; done; echo up; exec sleep 600`;
+    const specs = [
+      { name: 'db', cmd, ready: { log: 'up' }, startTimeout: 60_000 },
+      { name: 'web', cmd: 'exec sleep 600', dependsOn: ['db'] },
+    ];
+    for (const spec of specs)
+      await first.request('POST', '/v1/services', { ...spec, port: null, group: 'site' });
+    void first.request('POST', '/v1/groups/site/restart').catch(() => undefined);
+    await eventually(async () => (await get(first, 'db')).status === 'starting');
+    await stopDaemon(first);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    const { pid } = await get(second, 'db');
+    writeFileSync(gate, '');
+    await eventually(async () => (await get(second, 'web')).status === 'running');
+    expect(await get(second, 'db')).toMatchObject({ status: 'running', pid });
+  });
+
   it('starts autostart services, in order', async () => {
     const first = await startDaemon();
     const port = freePort();

@@ -268,6 +268,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/e2e/survival.test.ts'],
     ],
     [
+      'left-group-call',
+      'a call of a group ends with the daemon that keeps its services',
+      'src/actors/groups/groups.ts',
+      'if (this.isLeft && this.context.scope.signal.aborted) return;',
+      '',
+      ['test/actors/groups/groups.test.ts'],
+    ],
+    [
       'knock-during-stop',
       'a client that connects during a stop starts the service again',
       'src/actors/service/service_door.ts',

@@ -1,5 +1,5 @@
-// State: the groups with a call under way, and whether the daemon is shutting down. Rebuilt from: the store,
-// which has the calls under way.
+// State: the groups with a call under way, and whether the daemon is shutting down, with or without its
+// services. Rebuilt from: the store, which has the calls under way.
 
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
@@ -27,6 +27,7 @@ class Groups {
   private readonly busy = new Set<string>();
   /** Services being woken for waiting clients. */
   private readonly waking = new Set<string>();
+  private isLeft = false;
 
   constructor(context: Context, config: GroupsConfig, calls: MemberCalls) {
     this.context = context;
@@ -133,6 +134,12 @@ class Groups {
     return null;
   }
 
+  /** What this daemon does not finish from now on stays in the store for the next one. */
+  leave(): null {
+    this.isLeft = true;
+    return null;
+  }
+
   private callAgain(name: string, stored: StoredGroupCall): Promise<unknown> {
     const { graceMs, timeoutMs } = stored;
     switch (stored.verb) {
@@ -191,8 +198,8 @@ class Groups {
   }
 
   /**
-   * `call`, which a later daemon makes again if this one is killed: members that it has reached stay as they
-   * are. On a full disk a later daemon does not know it.
+   * `call`, which a later daemon makes again if this one does not finish it: members that it has reached
+   * stay as they are. On a full disk a later daemon does not know it.
    */
   private kept<R>(
     name: string,
@@ -219,7 +226,9 @@ class Groups {
     return members.filter(({ name }) => !left.has(name));
   }
 
+  /** For a call that is over, which it is not if only this actor is over, because the daemon shuts down. */
   private async forgetCall(name: string): Promise<void> {
+    if (this.isLeft && this.context.scope.signal.aborted) return;
     const { store } = this.config;
     const overrides = store.table('overrides');
     const over = overrides.all().filter(([, { group }]) => group === name);
@@ -253,6 +262,7 @@ function init(context: Context, config: GroupsConfig): Handlers<GroupsProtocol> 
     stop: (message) => context.replyLater(groups.stop(message)),
     restart: (message) => context.replyLater(groups.restart(message)),
     resume: () => groups.resume(),
+    leave: () => groups.leave(),
     restartDependants: ({ name }) => context.replyLater(calls.restartDependants(name)),
     wake: (message) => context.replyLater(groups.wake(message)),
     knocked: (message) => groups.knocked(message),

@@ -201,6 +201,7 @@ class Registry {
 
   close(): null {
     this.isClosed = true;
+    this.context.ref('groups').tell('leave', {});
     return null;
   }
 

@@ -305,6 +305,64 @@ describe('any other call of a group', () => {
   });
 });
 
+describe('a call of a group at the end of its daemon', () => {
+  const end = async (site: Group): Promise<void> => {
+    site.world.late.push('groups', 'service:db');
+    const stopped = site.world.node.stop();
+    await site.advance(20_000);
+    await stopped;
+  };
+  const verbs = ['start', 'restart', 'stop', 'sleepGroup', 'wakeGroup'] as const;
+
+  it.each(verbs)('is left to the next one that keeps its services: %s', async (verb) => {
+    const site = await group({ members: { db: [], web: ['db'] }, sleepy: true, ms: { db: 60_000 } });
+    const called = outcome(site.ref.ask(verb, { name: 'site', timeoutMs: null, graceMs: null }));
+    await site.advance(20);
+    expect(site.log.at(-1)).toMatch(/ db$/);
+    await site.ref.ask('leave', {});
+    await end(site);
+    expect(await called).toMatchObject({ code: 'gone' });
+    const [[name, row] = []] = site.store.table('restarts').all();
+    expect([name, row?.verb]).toEqual(['site', verb === 'restart' ? undefined : verb.replace('Group', '')]);
+    // The next one shuts down while it continues the call, which is no longer answered.
+    const next = await group({ members: { db: [], web: ['db'] }, sleepy: true, ms: { db: 60_000 } });
+    if (row) await next.store.table('restarts').put('site', row);
+    await next.ref.ask('resume', {});
+    await next.advance(20);
+    await next.ref.ask('leave', {});
+    await end(next);
+    expect(next.store.table('restarts').all()).toEqual([['site', row]]);
+  });
+
+  it('is given up if the services are stopped, even if one of them takes longer', async () => {
+    const site = await group({ members: { db: [], web: ['db'] }, ms: { db: 60_000 } });
+    const stopped = outcome(site.ref.ask('stop', { name: 'site', graceMs: null }));
+    await site.advance(20);
+    const done = site.ref.ask('shutdown', {});
+    await site.advance(30_000);
+    await done;
+    expect(site.store.table('restarts').all()).toHaveLength(1);
+    await end(site);
+    await stopped;
+    expect(site.store.table('restarts').all()).toEqual([]);
+  });
+
+  it('is not left to the next one if it ends in time', async () => {
+    const failures = { db: fail('ready_timeout', 'db was not ready') };
+    for (const site of [
+      await group({ members: { db: [] } }),
+      await group({ members: { db: [] }, failures }),
+    ]) {
+      const started = outcome(site.ref.ask('start', { name: 'site', timeoutMs: null }));
+      await site.advance(5);
+      await site.ref.ask('leave', {});
+      await end(site);
+      await started;
+      expect(site.store.table('restarts').all()).toEqual([]);
+    }
+  });
+});
+
 describe('the start of a group', () => {
   it('starts each member as soon as its dependencies are ready', async () => {
     const site = await group({ members: SITE, ms: { db: 30 } });
