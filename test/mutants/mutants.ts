@@ -760,6 +760,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/cloud/late_dependencies.test.ts'],
     ],
     [
+      'unready-in-need',
+      'a wake does not wake what an awake dependency needs that is not ready',
+      'src/actors/cloud/wake_order.ts',
+      'const isPrepared = isDown || this.needsOthers(row);',
+      'const isPrepared = isDown || (isUp && this.needsOthers(row));',
+      ['test/actors/cloud/wake_order.test.ts'],
+    ],
+    [
       'sleep-under-way',
       'a wake takes a dependency for awake that is being put to sleep',
       'src/actors/cloud/wake_order.ts',

@@ -48,7 +48,7 @@ interface Preparation {
   end: number;
   /** The ids of what it needs awake, itself included; empty while it is not known to wake anything. */
   needed: Set<string>;
-  /** By id: awake dependencies whose own dependencies are woken; there may be many ways to each. */
+  /** By id: the dependencies that are woken or waited for; there may be many ways to each. */
   looked: Map<string, Promise<void>>;
 }
 
@@ -246,24 +246,32 @@ export class WakeOrders {
     await Promise.all(needed.map((one) => this.ready(one, preparation, new Set([...above, one.id]))));
   }
 
-  /** Resolves when a dependency is ready, or has been waited for in vain. */
+  /** Resolves when a dependency and what is woken before it are ready, or have been waited for in vain. */
   private ready(row: Row, preparation: Preparation, above: ReadonlySet<string>): Promise<void> {
-    const { request, end } = preparation;
-    if (!this.isAsleep(row) && row.state === 'awake' && isReady(row.seen))
-      return request.by === 'request' ? this.lookThrough(row, preparation, above) : Promise.resolve();
-    return this.waits.untilReady(row, request, end, async () => {
-      if (!this.isAsleep(row)) return;
-      const prepared = this.prepareUntil(row, preparation, above);
-      await this.unlessOvertaken(row, prepared, () => this.wakeOne(row.id, request));
-    });
-  }
-
-  private lookThrough(row: Row, preparation: Preparation, above: ReadonlySet<string>): Promise<void> {
     const { looked } = preparation;
     const known = looked.get(row.id);
     if (known) return known;
-    const done = this.needsOthers(row) ? this.prepareUntil(row, preparation, above) : Promise.resolve();
+    const done = this.readyAfterOwn(row, preparation, above);
     looked.set(row.id, done);
     return done;
+  }
+
+  private async readyAfterOwn(row: Row, preparation: Preparation, above: ReadonlySet<string>): Promise<void> {
+    const { request, end } = preparation;
+    const isDown = this.isAsleep(row);
+    const isUp = !isDown && row.state === 'awake' && isReady(row.seen);
+    if (isUp && request.by !== 'request') return;
+    const isPrepared = isDown || this.needsOthers(row);
+    // Not a part of the wait below: another wake may have begun that while nothing slept.
+    const own = isPrepared ? this.prepareUntil(row, preparation, above) : Promise.resolve();
+    const prepared = this.unlessOvertaken(row, own, () => Promise.resolve());
+    const waits = [tolerateFailure(prepared, () => undefined)];
+    if (!isUp)
+      waits.push(
+        this.waits.untilReady(row, request, end, async () => {
+          if (isDown) await this.unlessOvertaken(row, own, () => this.wakeOne(row.id, request));
+        }),
+      );
+    await Promise.all(waits);
   }
 }

@@ -502,3 +502,131 @@ describe('a wake', () => {
     expect(double.get('Deployment', 'web', 'db').spec.replicas).toBe(0);
   });
 });
+
+/** Workloads that are woken one after the next; the last one sleeps, and those between are not ready. */
+async function unreadyChain(names: string[], front: 'awake' | 'asleep') {
+  const chain = names.map((name, index): [string, string | null] => [name, names[index + 1] ?? null]);
+  const [first = '', last = ''] = [names[0], names.at(-1)];
+  const between = names.slice(1, -1);
+  /** Add to these what is not to become ready. */
+  const stuck: string[] = [];
+  const all = await asleep(Object.fromEntries(chain), stuck);
+  const { here, double } = all;
+  await wake(here, first);
+  for (const name of names) await here.until(`web/${name}`, ({ state }) => state === 'awake');
+  await sleep(here, last);
+  if (front === 'asleep') await sleep(here, first);
+  for (const name of between) makeUnready(double, name);
+  for (const name of between) await here.until(`web/${name}`, (row) => row.ready_replicas === 0);
+  double.requests.length = 0;
+  return { ...all, stuck };
+}
+
+const makeUnready = (double: Double, name: string): void =>
+  double.change('Deployment', 'web', name, (object: Json) => {
+    object.status = statusOf(object.spec.replicas, 0);
+  });
+
+describe('what an awake dependency needs that is not ready', () => {
+  const wakeMany = (here: Cloud, name: string) =>
+    changeMany(here, 'awake', [name]).then(([result]) => ({ replicas: result?.replicas }));
+  const connect = (here: Cloud, name: string) => wake(here, name, 'connection');
+
+  it.each([
+    ['a request', 'awake', ['front', 'web', 'db'], wake],
+    ['a request', 'asleep', ['front', 'web', 'db'], wake],
+    ['a request', 'awake', ['front', 'web', 'api', 'queue', 'db'], wake],
+    ['a bulk request', 'awake', ['front', 'web', 'db'], wakeMany],
+    ['a bulk request', 'asleep', ['front', 'web', 'api', 'db'], wakeMany],
+    ['a connection', 'asleep', ['front', 'web', 'api', 'db'], connect],
+  ] as const)(
+    'is woken by %s for an %s workload of %j, and the wait goes on',
+    async (_, state, names, ask) => {
+      const { here, double, clock } = await unreadyChain([...names], state);
+      const begun: { replicas?: unknown } = {};
+      void ask(here, 'front').then((result) => Object.assign(begun, result));
+      await eventually(() => woken(double).includes('db'));
+      await untilWaitedFor(clock, double, 'web');
+      expect([woken(double), begun]).toEqual([['db'], {}]);
+      for (const name of names.slice(1, -1)) makeReady(double, name);
+      await advanceUntil(clock, 1_000, () => 'replicas' in begun || undefined);
+      expect(begun.replicas).toBe(3);
+      expect(woken(double)).toEqual(state === 'asleep' ? ['db', 'front'] : ['db']);
+      expect(await failures(here)).toEqual([]);
+    },
+  );
+
+  it('is woken again after a wake has waited for that dependency in vain', async () => {
+    const { here, double, clock } = await unreadyChain(['front', 'web', 'db'], 'asleep');
+    const first = beginWake(here, 'front');
+    await advanceUntil(clock, 50_000, () => first.outcome || undefined);
+    const told = await eventually(async () => {
+      const found = await failures(here);
+      return found.length > 0 && found;
+    });
+    expect(told).toEqual([expect.stringMatching(/^web ready_timeout: .* has no Ready pod after \d+ ms$/)]);
+    for (const name of ['db', 'front']) await sleep(here, name);
+    double.requests.length = 0;
+    // The dependency itself is not waited for again at once.
+    expect(await wake(here, 'front')).toEqual({ replicas: 3 });
+    expect(woken(double)).toEqual(['db', 'front']);
+  });
+
+  it('is woken, and waited for, when an earlier wake already waits for that dependency', async () => {
+    const { here, double, clock, stuck } = await unreadyChain(['front', 'web', 'db'], 'asleep');
+    await wake(here, 'db');
+    await here.until('web/db', ({ state }) => state === 'awake');
+    const first = beginWake(here, 'front');
+    await untilWaitedFor(clock, double, 'web');
+    await sleep(here, 'db');
+    stuck.push('db');
+    double.requests.length = 0;
+    const second = beginWake(here, 'front');
+    await eventually(() => woken(double).includes('db'));
+    await here.until('web/db', ({ state }) => state === 'waking');
+    makeReady(double, 'web');
+    await advanceUntil(clock, 1_000, () => first.outcome || undefined);
+    await untilWaitedFor(clock, double, 'db');
+    expect([first.outcome, second.outcome]).toEqual([3, undefined]);
+    makeReady(double, 'db');
+    await advanceUntil(clock, 1_000, () => second.outcome || undefined);
+    expect([second.outcome, await failures(here)]).toEqual([3, []]);
+  });
+
+  it('is woken once, and counts once for the quota, on several ways to it', async () => {
+    const names = { front: 'web, api', web: 'db, api', api: 'db, web', db: null, other: null };
+    const { here, double, clock } = await asleep(names, [], { wakesPerHour: 2 });
+    for (const name of ['web', 'api']) await wake(here, name);
+    for (const name of ['web', 'api']) await here.until(`web/${name}`, ({ state }) => state === 'awake');
+    await sleep(here, 'db');
+    for (const name of ['web', 'api']) makeUnready(double, name);
+    for (const name of ['web', 'api']) await here.until(`web/${name}`, (row) => row.ready_replicas === 0);
+    double.requests.length = 0;
+    const front = beginWake(here, 'front', 'ci');
+    await eventually(() => woken(double).includes('db'));
+    for (const name of ['web', 'api']) makeReady(double, name);
+    await advanceUntil(clock, 1_000, () => front.outcome || undefined);
+    expect([front.outcome, woken(double)]).toEqual([3, ['db', 'front']]);
+    await expect(wake(here, 'other', 'request', 'ci')).rejects.toMatchObject({ code: 'quota_exceeded' });
+  });
+
+  it('is no longer waited for once that dependency is put to sleep', async () => {
+    const { here, double, stuck } = await unreadyChain(['front', 'web', 'db'], 'asleep');
+    stuck.push('db');
+    const front = beginWake(here, 'front');
+    await here.until('web/db', ({ state }) => state === 'waking');
+    await sleep(here, 'web');
+    // Time stands still, and with it the wait for what it needs.
+    await eventually(() => front.outcome !== undefined);
+    expect([front.outcome, woken(double)]).toEqual([3, ['db', 'web', 'front']]);
+    await sleep(here, 'db');
+  });
+
+  it('stays asleep when a connection needs an awake dependency that is ready', async () => {
+    const { here, double } = await unreadyChain(['front', 'web', 'db'], 'asleep');
+    makeReady(double, 'web');
+    await here.until('web/web', (row) => row.ready_replicas > 0);
+    expect(await connect(here, 'front')).toEqual({ replicas: 3 });
+    expect(woken(double)).toEqual(['front']);
+  });
+});
