@@ -251,13 +251,21 @@ const StateReportShape = objectShape({
   state: z.enum(REPORTED_STATES, `must be one of ${REPORTED_STATES.join(', ')}`),
   message: shortText(AGENT_STATE.maxHookMessage).nullable().optional(),
   session_id: shortText(AGENT_STATE.maxSessionId).nullable().optional(),
+  agent_type: agentType
+    .meta({ description: "Of the hook's program. A report of another program than the agent's is ignored" })
+    .optional(),
 }).meta({ id: 'StateReportInput' });
 
-/** The state that an agent's own hook reports. */
+/** The state that a hook reports of its agent. */
 export type StateReport = z.input<typeof StateReportShape>;
 export const StateReport = new RequestBody(StateReportShape, (value) => {
-  const { state, message, session_id } = validate(StateReportShape, value);
-  return { state, message: message || null, sessionId: session_id || null };
+  const { state, message, session_id, agent_type } = validate(StateReportShape, value);
+  return {
+    state,
+    message: message || null,
+    sessionId: session_id || null,
+    reporter: agent_type ?? null,
+  };
 });
 
 const toldState = { name: nameShape, state: agentState, stateSince: time.nullable(), stateReason };

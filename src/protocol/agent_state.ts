@@ -120,11 +120,17 @@ export interface ToldState {
 export interface AgentStateProtocol {
   agentStatus(message: Record<string, never>): AgentStatus;
   agentExplanation(message: Record<string, never>): StateExplanation;
-  /** Reported by the agent's own hook. Fails not_running without a process. `sessionId` null: none given. */
+  /**
+   * Reported by a hook: the agent's own, or that of a program that it runs, which is ignored. Fails
+   * not_running without a process.
+   */
   reportState(message: {
     state: ReportedState;
     message: string | null;
+    /** null: none given. */
     sessionId: string | null;
+    /** The agent type of the hook's program; null: none given, as by hooks of earlier versions. */
+    reporter: string | null;
   }): AgentStatus;
   /** From the host, while watched: output of `run` has started, paused or resumed. */
   terminalMoved(message: { run: string } & TerminalReading): null;

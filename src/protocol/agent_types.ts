@@ -119,3 +119,10 @@ export function agentKind(type: AgentType): AgentKind {
 /** How an agent of `type` is used in its terminal; null: not a coding agent, or a type of a newer version. */
 export const codingAgent = (type: AgentType | null): CodingAgent | null =>
   (type === null ? null : KINDS.get(type)?.coding) ?? null;
+
+/**
+ * Whether a hook of a program of type `reporter` speaks for an agent of `type`, rather than for a program
+ * that the agent runs. null: no type is given. A shell, or an agent without a type, may be any program.
+ */
+export const speaksFor = (type: AgentType | null, reporter: string | null): boolean =>
+  reporter === null || reporter === type || type === 'shell' || codingAgent(type) === null;

@@ -45,6 +45,11 @@ export interface HookFile {
   readonly format: 'claude' | 'gemini' | 'codex' | 'cursor' | 'copilot' | 'opencode';
   /** The state that each hook event stands for. */
   readonly events: Readonly<Record<string, AgentStateName>>;
+  /**
+   * A variable that the program sets for the commands in its shell, and not for its own hooks: a hook that
+   * has it is of a nested program of the same type. Absent: none is known.
+   */
+  readonly shellVariable?: string;
   /** Hook events that an earlier version used, and that are to be removed. */
   readonly earlierEvents?: readonly string[];
 }
@@ -125,6 +130,7 @@ export const CODING_AGENTS = {
     hooks: {
       file: '.codex/hooks.json',
       format: 'codex',
+      shellVariable: 'CODEX_THREAD_ID',
       events: {
         UserPromptSubmit: 'working',
         PreToolUse: 'working',
@@ -158,6 +164,7 @@ export const CODING_AGENTS = {
     hooks: {
       file: '.gemini/settings.json',
       format: 'gemini',
+      shellVariable: 'GEMINI_CLI',
       events: {
         SessionStart: 'idle',
         BeforeAgent: 'working',

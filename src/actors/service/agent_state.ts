@@ -9,6 +9,7 @@ import type {
   StateReason,
   ToldState,
 } from '../../protocol/agent_state.ts';
+import { speaksFor } from '../../protocol/agent_types.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { AgentSpec } from '../../protocol/service.ts';
 import type { SizeMark } from '../../protocol/terminal.ts';
@@ -128,10 +129,15 @@ export class AgentState {
     return { status: this.shown(), ...(this.evidence?.explain(this.isStarting()) ?? nothing) };
   }
 
-  /** The agent's own hook reports its state. Resolves when the report is kept. Fails not_running. */
+  /**
+   * A hook reports the agent's state. Resolves when the report is kept, or ignored because it is of another
+   * program. Fails not_running.
+   */
   async report(message: MessageOf<AgentStateProtocol, 'reportState'>): Promise<AgentStatus> {
-    const { context, effects, name, session } = this.options;
+    const { context, effects, life, name, session } = this.options;
     if (!this.evidence) throw fail('not_running', `${name} has no process, so it has no state to report`);
+    const { agent } = life.snapshot().stored?.spec ?? {};
+    if (!speaksFor(agent?.agentType ?? null, message.reporter)) return this.shown();
     const { run } = this.evidence;
     this.evidence.onHook({ state: message.state, message: message.message, at: context.clock.now() });
     if (message.sessionId !== null) session.learnSoon(message.sessionId);

@@ -1,5 +1,6 @@
 // The environment of a child process: docs/reference.md "Environment of a process".
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
+import { CODING_AGENTS, type CodingAgent } from '../../protocol/coding_agents.ts';
 import type { ServiceSpec } from '../../protocol/service.ts';
 
 /** Variables of the daemon itself, of the npm that started it, or of its service manager. */
@@ -18,6 +19,13 @@ export function inheritedEnvironment(env: Readonly<Record<string, string | undef
 /** Without a port of its own, a service keeps the PORT of its base environment, if any. */
 const portRows = (port: number | null): EnvironmentRows => (port === null ? [] : [['PORT', String(port)]]);
 
+const PROGRAMS: readonly CodingAgent[] = Object.values(CODING_AGENTS);
+const SHELL_VARIABLES = new Set(PROGRAMS.map(({ hooks }) => hooks?.shellVariable));
+
+/** Without what tells a hook that its program is nested, for an agent that another agent has started. */
+const notNested = (base: EnvironmentRows): EnvironmentRows =>
+  base.filter(([key]) => !SHELL_VARIABLES.has(key));
+
 /** The complete environment of one run. Later rows win, and nothing overrides BERTH_SERVICE and BERTH_RUN. */
 export function childEnvironment(
   base: EnvironmentRows,
@@ -31,7 +39,7 @@ export function childEnvironment(
     ['TERM', 'xterm-256color'],
   ];
   const rows = new Map<string, string>([
-    ...base,
+    ...(spec.agent ? notNested(base) : base),
     ...neighbours,
     ...portRows(spec.port),
     ...(spec.agent ? terminal : []),

@@ -1,8 +1,9 @@
 // berth agent hook
 import { text } from 'node:stream/consumers';
 import { REPORTED_STATES } from '../../protocol/agent_state.ts';
+import { AGENT_TYPES, codingAgent } from '../../protocol/agent_types.ts';
 import { AGENT_STATE } from '../../settings/agent_limits.ts';
-import { defineCommand, textOption } from '../kit/command.ts';
+import { choiceOption, defineCommand, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 
 /** The field names with which programs pass a conversation's id to a hook on stdin. */
@@ -29,14 +30,20 @@ async function toldOnStdin(): Promise<unknown> {
 export const agentHookCommand = defineCommand({
   about:
     'For the hooks that `berth agent init` writes: reports the state of the agent that this process is of, ' +
-    'with the conversation that its program names on stdin. Does nothing where Berth has not started it.',
+    'with the conversation that its program names on stdin. Does nothing where Berth has not started it, ' +
+    'nor for a program that the agent itself runs.',
   args: [{ syntax: '<state>', about: REPORTED_STATES.join(', ') }],
-  options: { session: textOption('--session <id>', 'the id of its conversation; default: from stdin') },
-  run: async (context, [word = ''], { session }) => {
+  options: {
+    session: textOption('--session <id>', 'the id of its conversation; default: from stdin'),
+    type: choiceOption('--type <type>', 'the program whose hook it is', AGENT_TYPES),
+  },
+  run: async (context, [word = ''], { session, type }) => {
     const state = REPORTED_STATES.find((known) => known === word);
     if (!state) throw new UsageError(`${word} is no state`, `There are ${REPORTED_STATES.join(', ')}.`);
     const name = process.env['BERTH_AGENT'];
-    if (!name) return undefined;
+    const { shellVariable } = codingAgent(type ?? null)?.hooks ?? {};
+    const isNested = shellVariable !== undefined && process.env[shellVariable] !== undefined;
+    if (!name || isNested) return undefined;
     // A caller that names the conversation may leave stdin open.
     const told = session === undefined ? await toldOnStdin() : null;
     const id = session || textField(told, SESSION_FIELDS);
@@ -47,6 +54,7 @@ export const agentHookCommand = defineCommand({
       state,
       ...(message === undefined ? {} : { message }),
       ...(id === undefined ? {} : { session_id: id }),
+      ...(type ? { agent_type: type } : {}),
     });
     return undefined;
   },

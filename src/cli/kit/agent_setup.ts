@@ -32,7 +32,8 @@ const MARKED = '<!-- berth: written by `berth agent init` -->\n';
 /** Identifies a hook's command as Berth's. */
 const HOOK_WORDS = 'berth agent hook';
 /** Prints nothing and always exits with 0: a hook's output or exit code may change what its program does. */
-const hookCommand = (state: string): string => `${HOOK_WORDS} ${state} >/dev/null 2>&1 || true`;
+const hookCommand = (state: string, program: string): string =>
+  `${HOOK_WORDS} ${state} --type ${program} >/dev/null 2>&1 || true`;
 
 function isBerthServer(value: unknown): boolean {
   if (!(value instanceof Object)) return false;
@@ -56,7 +57,10 @@ const instructions = (file: string): PlannedEdit => ({
 const own = (file: string, text: string): PlannedEdit => ({ paths: [file], edit: { kind: 'whole', text } });
 
 /** The edits that make a program report its state, in the program's own hook format. */
-function hookEdits({ file, format, events, earlierEvents = [] }: HookFile): PlannedEdit[] {
+function hookEdits(
+  program: SetupProgram,
+  { file, format, events, earlierEvents = [] }: HookFile,
+): PlannedEdit[] {
   if (format === 'opencode') return [own(file, opencodePlugin(events))];
   const isFlat = format === 'cursor';
   const hook = (event: string, item: object | null): PlannedEdit => ({
@@ -64,7 +68,7 @@ function hookEdits({ file, format, events, earlierEvents = [] }: HookFile): Plan
     edit: { kind: 'item', path: ['hooks', event], item, isOurs: isBerthHook },
   });
   const items = Object.entries(events).map(([event, state]) => {
-    const command = hookCommand(state);
+    const command = hookCommand(state, program);
     return hook(event, isFlat ? { command } : { hooks: [{ type: 'command', command }] });
   });
   items.push(...earlierEvents.map((event) => hook(event, null)));
@@ -87,7 +91,7 @@ const LIMIT_MS = 5_000;
 /** Resolves when the report has ended, also if it has failed. */
 const report = (args) =>
   new Promise((resolve) => {
-    const hook = spawn('berth', ['agent', 'hook', ...args], { stdio: 'ignore' });
+    const hook = spawn('berth', ['agent', 'hook', ...args, '--type=opencode'], { stdio: 'ignore' });
     const limit = setTimeout(() => hook.kill('SIGKILL'), LIMIT_MS);
     const end = () => {
       clearTimeout(limit);
@@ -113,11 +117,15 @@ const reportAll = async () => {
 /** The sessions of subagents. When one ends, the agent goes on. */
 const children = new Set();
 
+/** Programs in the shell of this agent inherit it: an opencode among them must not report for the agent. */
+process.env.BERTH_OPENCODE_PID ??= String(process.pid);
+const isNested = process.env.BERTH_OPENCODE_PID !== String(process.pid);
+
 export const Berth = async () => ({
   event: async ({ event: { type, properties } }) => {
     if (type.startsWith('session.') && properties?.info?.parentID) children.add(properties.info.id);
     const state = STATES[type] ?? STATES[\`\${type}:\${properties?.status?.type}\`];
-    if (!state || !process.env.BERTH_AGENT) return;
+    if (!state || !process.env.BERTH_AGENT || isNested) return;
     const { sessionID = '' } = properties ?? {};
     const isChild = children.has(sessionID);
     if (isChild && state === 'idle') return;
@@ -157,7 +165,7 @@ const PLANS: { readonly [P in SetupProgram]: readonly PlannedEdit[] } = {
 /** All edits for a program, in the order in which they are written. */
 export const setupPlan = (program: SetupProgram): PlannedEdit[] => [
   ...PLANS[program],
-  ...hookEdits(CODING_AGENTS[program].hooks),
+  ...hookEdits(program, CODING_AGENTS[program].hooks),
 ];
 
 /** The files and folders that a program keeps in a project; one of them shows that it is used there. */

@@ -22,8 +22,8 @@ interface Conversation {
   world: Supervised;
   agent: Ref<AgentStateProtocol>;
   status(): AgentStatus;
-  /** The agent's hook tells its state, and the id of the conversation. */
-  tell(state: AgentStatus['state'], sessionId?: string): Promise<unknown>;
+  /** A hook tells the agent's state, and the id of the conversation. */
+  tell(state: AgentStatus['state'], sessionId?: string, reporter?: string | null): Promise<unknown>;
   session(): StoredSession | undefined;
   sleep(force?: boolean): Promise<unknown>;
   start(how?: { wake?: boolean; force?: boolean }): Promise<unknown>;
@@ -33,9 +33,9 @@ interface Conversation {
   types(): string[];
 }
 
-async function conversation(plan: Plan = {}, agentType: AgentType = 'claude'): Promise<Conversation> {
+async function conversation(plan: Plan = {}, agentType: AgentType | null = 'claude'): Promise<Conversation> {
   const agent = { ...AGENT, agentType };
-  const world = await supervise({ ...plan, spec: { cmd: agentType, agent, ...plan.spec } });
+  const world = await supervise({ ...plan, spec: { cmd: agentType ?? 'program', agent, ...plan.spec } });
   await world.begin();
   const ref = world.services.ref<AgentStateProtocol>('service:web');
   return {
@@ -46,11 +46,12 @@ async function conversation(plan: Plan = {}, agentType: AgentType = 'claude'): P
       if (!last) throw new Error('the views got no state');
       return last;
     },
-    tell: (state, sessionId) =>
+    tell: (state, sessionId, reporter = null) =>
       ref.ask('reportState', {
         state: state as 'idle',
         message: null,
         sessionId: sessionId ?? null,
+        reporter,
       }),
     session: () => world.store.table('sessions').get('web'),
     sleep: async (force = false) => {
@@ -93,6 +94,25 @@ async function later(
 }
 
 const code = (error: unknown): unknown => (error instanceof Failure ? error.code : error);
+
+describe('a report of a hook', () => {
+  it('counts for the agent unless it is of a program of another type', async () => {
+    const { world, status, tell } = await conversation({}, 'gemini');
+    await running(world);
+    await tell('working', ID, 'gemini');
+    expect(await tell('idle', 'nested', 'codex')).toMatchObject({ state: 'working', sessionId: ID });
+    expect(status()).toMatchObject({ state: 'working', sessionId: ID });
+    expect(world.host.row?.memo.hook).toMatchObject({ state: 'working' });
+    // A hook of an earlier version names no type.
+    expect(await tell('blocked', 'untyped')).toMatchObject({ state: 'blocked', sessionId: 'untyped' });
+  });
+
+  it.each(['shell', 'ollama', null] as const)('counts of every program for type %s', async (type) => {
+    const { world, tell } = await conversation({}, type);
+    await running(world);
+    expect(await tell('working', ID, 'codex')).toMatchObject({ state: 'working', sessionId: ID });
+  });
+});
 
 describe('a sleeping agent', () => {
   it('keeps its conversation, and a wake resumes it', async () => {

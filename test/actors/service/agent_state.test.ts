@@ -195,7 +195,12 @@ it('an agent is blocked by its screen or its hook, with the reason', async () =>
     ['output', 'working'],
   ]);
   expect(authorities[2]).toMatchObject({ rule: 'yes-or-no', lines: ['Overwrite it? [y/N]'] });
-  const reported = await ref.ask('reportState', { state: 'idle', message: null, sessionId: null });
+  const reported = await ref.ask('reportState', {
+    state: 'idle',
+    message: null,
+    sessionId: null,
+    reporter: null,
+  });
   expect(reported).toMatchObject({ state: 'blocked', reason: { authority: 'screen' } });
   log.append(1, run, Buffer.from('\r\n'.repeat(40)));
   moved();
@@ -205,7 +210,7 @@ it('an agent is blocked by its screen or its hook, with the reason', async () =>
   log.close();
   world.host.exit(0);
   await world.advance(after(0));
-  const refused = ref.ask('reportState', { state: 'idle', message: null, sessionId: null });
+  const refused = ref.ask('reportState', { state: 'idle', message: null, sessionId: null, reporter: null });
   await expect(refused).rejects.toMatchObject({ code: 'not_running' });
 });
 
@@ -221,7 +226,12 @@ it('an agent whose hook reports idle is working while a spinner turns in its tit
   world.host.reading.signals = { ...signals, title: '⠸ work', titleMovedAt: world.clock.now() };
   moved();
   await eventually(() => status().reason.rule === 'title-spinner');
-  const reported = await ref.ask('reportState', { state: 'idle', message: null, sessionId: null });
+  const reported = await ref.ask('reportState', {
+    state: 'idle',
+    message: null,
+    sessionId: null,
+    reporter: null,
+  });
   expect(reported).toMatchObject({ state: 'working', reason: { authority: 'osc' } });
   await world.advance(AGENT_STATE.outputMs);
   await eventually(() => status().state === 'idle');
@@ -241,7 +251,7 @@ it('a question of its hook that was answered stays answered for a later daemon',
   };
   print(world, 'What now?');
   moved();
-  await ref.ask('reportState', { state: 'blocked', message: 'What now?', sessionId: null });
+  await ref.ask('reportState', { state: 'blocked', message: 'What now?', sessionId: null, reporter: null });
   await eventually(() => status().reason.authority === 'hook');
   await world.advance(1_000);
   const terminal = world.services.ref<TerminalProtocol>('service:web');
@@ -282,10 +292,12 @@ it('a report of its hook is answered once the host keeps it', async () => {
     answer = resolve;
   });
   let isAnswered = false;
-  const reported = ref.ask('reportState', { state: 'idle', message: null, sessionId: null }).then((told) => {
-    isAnswered = true;
-    return told;
-  });
+  const reported = ref
+    .ask('reportState', { state: 'idle', message: null, sessionId: null, reporter: null })
+    .then((told) => {
+      isAnswered = true;
+      return told;
+    });
   await eventually(() => world.host.row?.memo.hook?.state === 'idle');
   // Later messages of the agent are answered: it could have answered this one as well.
   await ref.ask('agentStatus', {});

@@ -44,6 +44,16 @@ describe('the environment of a child', () => {
     ]);
   });
 
+  it('tells an agent that another agent has started in its shell that it is not nested', () => {
+    const base: [string, string][] = [
+      ['CODEX_THREAD_ID', 'outer'],
+      ['GEMINI_CLI', '1'],
+    ];
+    const keysFor = (changes: object) => childEnvironment(base, spec(changes), 'r1').map(([key]) => key);
+    expect(keysFor({ agent: AGENT }).join()).not.toMatch(/CODEX|GEMINI/);
+    expect(keysFor({ agent: null })).toEqual(expect.arrayContaining(['CODEX_THREAD_ID', 'GEMINI_CLI']));
+  });
+
   it('lets an agent have its own TERM', () => {
     const env: [string, string][] = [['TERM', 'dumb']];
     const rows = new Map(childEnvironment([['TERM', 'linux']], spec({ agent: AGENT, env }), 'r1'));

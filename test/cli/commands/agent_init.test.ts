@@ -328,6 +328,26 @@ describe('berth agent hook', () => {
     expect(await agent()).toMatchObject({ state: 'blocked' });
   });
 
+  it('reports nothing for another program that the agent runs', async () => {
+    const daemon = await daemonOf();
+    const hook = `${process.execPath} ${BIN} agent hook`;
+    const told = (state: string, id: string) => `echo '{"session_id":"${id}"}' | ${hook} ${state}`;
+    // Of another type, of the same type in its shell, and its own. What follows the command is a comment.
+    const cmd = [
+      `${told('blocked', 'other')} --type codex; echo $? >> answers`,
+      `export GEMINI_CLI=1; ${told('blocked', 'nested')} --type gemini; echo $? >> answers; unset GEMINI_CLI`,
+      `${told('working', 'own')} --type gemini; exec cat #`,
+    ].join('\n');
+    const cwd = folder();
+    await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', agent_type: 'gemini', cmd, cwd });
+    const agent = async () => (await daemon.request('GET', '/v1/agents/bot')).body;
+    await eventually(async () => (await agent()).sessionId === 'own', agent);
+    expect(await agent()).toMatchObject({ state: 'working', stateReason: { authority: 'hook' } });
+    expect(readFileSync(join(cwd, 'answers'), 'utf8')).toBe('0\n0\n');
+    const { body } = await daemon.request('GET', '/v1/events/history?types=agent.state');
+    expect(JSON.stringify(body)).not.toContain('blocked');
+  });
+
   it('does nothing outside of an agent', async () => {
     const env = cleanEnv(folder());
     expect(await berth(['agent', 'hook', 'idle'], { env, input: '{' })).toMatchObject({

@@ -34,10 +34,12 @@ interface Conditions {
   working: string | null;
   limitMs?: number;
   agent?: string;
+  /** The process of the opencode in whose shell it runs. */
+  outer?: string;
 }
 
 /** Resolves with the begins and ends of the reports that `events` have led to. */
-async function reports(events: object[], { working, limitMs, agent = 'bot' }: Conditions) {
+async function reports(events: object[], { working, limitMs, agent = 'bot', outer }: Conditions) {
   const root = tempDir();
   const text = pluginText();
   writeFileSync(
@@ -55,7 +57,11 @@ echo "end $3" >> "${log}"
     writeFileSync(join(root, 'berth'), program);
     chmodSync(join(root, 'berth'), 0o755);
   }
-  const env = { PATH: working === null ? root : `${root}:${process.env['PATH']}`, BERTH_AGENT: agent };
+  const env = {
+    PATH: working === null ? root : `${root}:${process.env['PATH']}`,
+    BERTH_AGENT: agent,
+    ...(outer !== undefined && { BERTH_OPENCODE_PID: outer }),
+  };
   await promisify(execFile)(process.execPath, [join(root, 'driver.mjs'), JSON.stringify(events)], { env });
   return existsSync(log) ? readFileSync(log, 'utf8').trimEnd().split('\n') : [];
 }
@@ -66,16 +72,19 @@ it('reports one event after another, also if a report is slow, and leaves out wh
     ...['permission.asked', 'permission.replied', 'message.updated', 'session.idle'].map(other),
   ];
   expect(await reports(events, { working: 'sleep 1' })).toEqual([
-    'begin agent hook working --session=of-it',
+    'begin agent hook working --session=of-it --type=opencode',
     'end working',
-    'begin agent hook idle --session=of-it',
+    'begin agent hook idle --session=of-it --type=opencode',
     'end idle',
   ]);
 });
 
 it('goes on after a report that fails or hangs, and where there is no berth', async () => {
   const events = [busy('of-it'), other('session.idle')];
-  const began = ['begin agent hook working --session=of-it', 'begin agent hook idle --session=of-it'];
+  const began = [
+    'begin agent hook working --session=of-it --type=opencode',
+    'begin agent hook idle --session=of-it --type=opencode',
+  ];
   expect(await reports(events, { working: 'exit 1' })).toEqual([...began, 'end idle']);
   expect(await reports(events, { working: 'exec sleep 600', limitMs: 300 })).toEqual([...began, 'end idle']);
   expect(await reports(events, { working: null })).toEqual([]);
@@ -86,15 +95,24 @@ it('reports of a subagent neither its end nor its session', async () => {
   const ended = { type: 'session.idle', properties: { sessionID: 'child' } };
   const asks = { type: 'permission.asked', properties: { sessionID: 'child' } };
   expect(await reports([created, busy('of-it'), ended], { working: ':' })).toEqual([
-    'begin agent hook working --session=of-it',
+    'begin agent hook working --session=of-it --type=opencode',
     'end working',
   ]);
   expect(await reports([created, asks], { working: ':' })).toEqual([
-    'begin agent hook blocked --session=',
+    'begin agent hook blocked --session= --type=opencode',
     'end blocked',
   ]);
 });
 
 it('reports nothing outside of an agent', async () => {
   expect(await reports([busy('of-it')], { working: ':', agent: '' })).toEqual([]);
+});
+
+it('reports nothing in the shell of another opencode, which it tells its process by the environment', async () => {
+  expect(await reports([busy('of-it')], { working: ':', outer: '1' })).toEqual([]);
+  // What it starts has the process of the plugin.
+  expect(await reports([busy('of-it')], { working: '[ "$BERTH_OPENCODE_PID" = $PPID ] || exit 1' })).toEqual([
+    'begin agent hook working --session=of-it --type=opencode',
+    'end working',
+  ]);
 });
