@@ -36,11 +36,8 @@ export interface TerminalEnd {
   /** The close code of the connection; 1000 is normal, 4001 means that another viewer has taken over. */
   code: number;
   reason: string;
-  /**
-   * The bytes of input that were not sent, because the program had not read enough. Up to 64 KiB that were
-   * sent before them may not have arrived either.
-   */
-  unsent: number;
+  /** The last bytes of input that the terminal is not known to have taken; 0 for a few keys. */
+  undelivered: number;
 }
 
 export interface TerminalSession {
@@ -145,7 +142,7 @@ async function openTerminal(
       opened: resolve,
       bytes: (bytes) => void output(bytes).catch(failed),
       text: (message) => void hear(message).catch(failed),
-      closed: (code, reason) => finish({ exit, code, reason, unsent: input.close() }),
+      closed: (code, reason) => finish({ exit, code, reason, undelivered: input.close() }),
       refused: (status, body) => reject(refusal(name, status, body)),
     });
     opening.then((made) => {

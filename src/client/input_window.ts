@@ -6,6 +6,8 @@
 const PART_BYTES = 32 * 1024;
 /** Well under what a server keeps for each viewer, which is less the more viewers there are. */
 const WINDOW_BYTES = 64 * 1024;
+/** Less than this may be the keys at which the program has ended, and is not missed. */
+const MISSED_BYTES = 1024;
 
 export class InputWindow {
   private readonly send: (part: Uint8Array) => void;
@@ -42,10 +44,11 @@ export class InputWindow {
     this.sendOn(0);
   }
 
-  /** Nothing more is sent. Returns the number of bytes that were still waiting. */
+  /** Nothing more is sent. Returns the number of bytes that the terminal is not known to have taken. */
   close(): number {
     this.isClosed = true;
-    return this.unsent;
+    const missed = this.unsent + (this.isAcknowledged ? this.unacknowledged : 0);
+    return missed < MISSED_BYTES ? 0 : missed;
   }
 
   /** Sends what there is room for, after `added` bytes have been added. */

@@ -149,7 +149,7 @@ function moveFiles({ ledger, logWriters, fifos, notices }: FileParts, stateDir: 
   ledger.path = ledgerFile(host);
   logWriters.moveTo(logs, logEnds);
   fifos.folder = runs;
-  notices.folder = runs;
+  notices.moveTo(runs);
 }
 
 /** Creates the parts and adopts the runs of an earlier host. */

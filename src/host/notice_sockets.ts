@@ -13,6 +13,8 @@ type NotifiedReply = ReplyOf<HostProtocol, 'notified'>;
 interface NoticeSocket {
   fd: number;
   isReady: boolean;
+  /** The program has the path of before a rename, so nothing of it is heard any more. */
+  isLost: boolean;
   /** When the last WATCHDOG=1 arrived, or the start; monotonic milliseconds. */
   aliveAt: number;
   status: string;
@@ -39,8 +41,7 @@ export function sweepNoticeSockets(folder: string, keep: ReadonlySet<string>): v
 }
 
 export class NoticeSockets {
-  /** May change: it was renamed. */
-  folder: string;
+  private folder: string;
   private readonly libc: Libc | null;
   private readonly clock: Clock;
   private readonly sockets = new Map<string, NoticeSocket>();
@@ -61,11 +62,18 @@ export class NoticeSockets {
     try {
       const fd = this.libc.announcedSocket(path);
       const aliveAt = this.clock.monotonic();
-      this.sockets.set(run, { fd, isReady, aliveAt, status: '', waiters: new Set() });
+      this.sockets.set(run, { fd, isReady, isLost: false, aliveAt, status: '', waiters: new Set() });
       return path;
     } finally {
       this.listenIfNeeded();
     }
+  }
+
+  /** The folder was renamed. */
+  moveTo(folder: string): void {
+    this.folder = folder;
+    for (const socket of this.sockets.values()) socket.isLost = true;
+    this.readAll();
   }
 
   close(run: string): void {
@@ -83,7 +91,8 @@ export class NoticeSockets {
     const socket = this.sockets.get(run);
     if (!socket) return { holds: false, status: '' };
     const isTold = (): boolean =>
-      what.is === 'ready' ? socket.isReady : this.clock.monotonic() - socket.aliveAt <= what.withinMs;
+      socket.isLost ||
+      (what.is === 'ready' ? socket.isReady : this.clock.monotonic() - socket.aliveAt <= what.withinMs);
     this.read(socket);
     if (!isTold()) {
       await new Promise<void>((resolve) => {

@@ -25,7 +25,7 @@ import { openRegularFile } from './state_files.ts';
 import { stateDirId, statePaths } from './state_paths.ts';
 import { untrustedPart } from './trusted_path.ts';
 
-const { O_CREAT, O_EXCL, O_WRONLY } = constants;
+const { O_CREAT, O_EXCL, O_RDONLY, O_WRONLY } = constants;
 const ROOT_USER = 0;
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -222,10 +222,23 @@ export function writeAddressFile(stateDir: string, content: Omit<AddressRecord, 
   renameSync(`${path}.new`, path);
 }
 
-/** Has no effect if something else is in its place, because the daemon must end anyway. */
+/** The content of `<state>/daemon.json`. Throws if there is none, or something else is in its place. */
+export function readAddressFile(stateDir: string): AddressRecord {
+  const fd = openRegularFile(statePaths(stateDir).addressFile, O_RDONLY);
+  try {
+    return JSON.parse(readFileSync(fd, 'utf8'));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/**
+ * Removes the file if it is that of this process. The directory may have been renamed, and another daemon may
+ * run in its place. Has no effect if something else is there, because the daemon must end anyway.
+ */
 export function removeAddressFile(stateDir: string): void {
   try {
-    rmSync(statePaths(stateDir).addressFile, { force: true });
+    if (readAddressFile(stateDir).pid === process.pid) rmSync(statePaths(stateDir).addressFile);
   } catch {
     // For example a folder, which no reader takes for the file.
   }

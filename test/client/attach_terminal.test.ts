@@ -60,7 +60,7 @@ it('sends keys and sizes, and delivers and acknowledges output until the exit', 
     exit: { exitCode: null, signal: 'SIGTERM' },
     code: 1000,
     reason: 'ended',
-    unsent: 0,
+    undelivered: 0,
   });
   expect(asked).toEqual([
     '/v1/agents/bot/attach',
@@ -91,8 +91,9 @@ it('sends long input in parts, in order, and only so much before it is acknowled
       lengths.push(data.length);
       text += data;
       most = Math.max(most, text.length - acknowledged);
-      if (text.length === PASTED.length) socket.close(1000);
-      else if (text.length - acknowledged > 32 * 1024) acknowledge();
+      const isWhole = text.length === PASTED.length;
+      if (isWhole || text.length - acknowledged > 32 * 1024) acknowledge();
+      if (isWhole) socket.close(1000);
     });
   });
   const unsent: number[] = [];
@@ -101,14 +102,14 @@ it('sends long input in parts, in order, and only so much before it is acknowled
     onUnsent: (bytes) => unsent.push(bytes),
   });
   terminal.write(PASTED);
-  expect(await terminal.ended).toMatchObject({ code: 1000, unsent: 0 });
+  expect(await terminal.ended).toMatchObject({ code: 1000, undelivered: 0 });
   expect([text === PASTED, Math.max(...lengths), most]).toEqual([true, 32 * 1024, 64 * 1024]);
   expect([unsent[0], unsent.at(-1)]).toEqual([PASTED.length - 64 * 1024, 0]);
   expect(unsent).toEqual(unsent.toSorted((one, other) => other - one));
 });
 
 it.each(['the server closes', 'the viewer leaves'])(
-  'reports how much input was not sent when %s, and sends none of it afterwards',
+  'reports how much input was not taken when %s, and sends none of it afterwards',
   async (how) => {
     let length = 0;
     const url = await terminals((socket) => {
@@ -124,12 +125,27 @@ it.each(['the server closes', 'the viewer leaves'])(
     const terminal = await createClient(nodeTransport, { url }).attach('bot', { onOutput: () => {} });
     terminal.write(PASTED);
     if (how === 'the viewer leaves') terminal.detach();
-    const { unsent } = await terminal.ended;
-    expect([length, unsent]).toEqual([64 * 1024, PASTED.length - 64 * 1024]);
+    const { undelivered } = await terminal.ended;
+    const taken = how === 'the viewer leaves' ? 64 * 1024 : 0;
+    expect([length, undelivered]).toEqual([64 * 1024, PASTED.length - taken]);
     terminal.write('x');
-    expect((await terminal.ended).unsent).toBe(unsent);
+    expect((await terminal.ended).undelivered).toBe(undelivered);
   },
 );
+
+it.each([
+  [60_000, 60_000],
+  // A program may end at a key that was typed.
+  [5, 0],
+])('of %i bytes that are not acknowledged, %i count as lost', async (written, undelivered) => {
+  const url = await terminals((socket) => {
+    socket.send(JSON.stringify({ ack: 0 }));
+    socket.on('message', () => socket.close(1000));
+  });
+  const terminal = await createClient(nodeTransport, { url }).attach('bot', { onOutput: () => {} });
+  terminal.write('x'.repeat(written));
+  expect((await terminal.ended).undelivered).toBe(undelivered);
+});
 
 it('sends all input at once to a server that acknowledges none', async () => {
   let text = '';
@@ -142,7 +158,7 @@ it('sends all input at once to a server that acknowledges none', async () => {
   });
   const terminal = await createClient(nodeTransport, { url }).attach('bot', { onOutput: () => {} });
   terminal.write(PASTED);
-  expect([(await terminal.ended).unsent, text === PASTED]).toEqual([0, true]);
+  expect([(await terminal.ended).undelivered, text === PASTED]).toEqual([0, true]);
 });
 
 it('acknowledges output only after it was consumed', async () => {

@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -214,6 +215,16 @@ describe('the state directory', () => {
       stateId: stateDirId(folder),
     });
     expect(statSync(join(folder, 'daemon.json')).mode & 0o777).toBe(0o600);
+  });
+
+  it('is removed by the daemon that it names only', () => {
+    const record = { startTime: 2, port: 3, gatewayPort: null, version: 'v' };
+    writeAddressFile(folder, { pid: process.ppid, ...record });
+    removeAddressFile(folder);
+    expect(existsSync(join(folder, 'daemon.json'))).toBe(true);
+    writeAddressFile(folder, { pid: process.pid, ...record });
+    removeAddressFile(folder);
+    expect(existsSync(join(folder, 'daemon.json'))).toBe(false);
   });
 
   it('is written through no link, and a folder in place of daemon.json does not prevent the end', () => {

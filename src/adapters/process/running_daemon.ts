@@ -1,18 +1,7 @@
 // The daemon that uses a state directory: docs/reference.md "State directory".
-import { closeSync, constants, readFileSync } from 'node:fs';
-import type { AddressRecord } from '../../settings/state_dir.ts';
-import { openRegularFile } from '../../settings/state_files.ts';
-import { stateDirId, statePaths } from '../../settings/state_paths.ts';
+import { type AddressRecord, readAddressFile } from '../../settings/state_dir.ts';
+import { stateDirId } from '../../settings/state_paths.ts';
 import { mayBeAlive } from './process_table.ts';
-
-function readAddressFile(path: string): AddressRecord {
-  const fd = openRegularFile(path, constants.O_RDONLY);
-  try {
-    return JSON.parse(readFileSync(fd, 'utf8'));
-  } finally {
-    closeSync(fd);
-  }
-}
 
 /**
  * Whether a daemon of the directory of which `stateDir` is a copy ran when it was copied: no daemon of this
@@ -20,7 +9,7 @@ function readAddressFile(path: string): AddressRecord {
  */
 export function isCopyOfRunning(stateDir: string): boolean {
   try {
-    const { stateId } = readAddressFile(statePaths(stateDir).addressFile);
+    const { stateId } = readAddressFile(stateDir);
     return stateId !== undefined && stateId !== stateDirId(stateDir);
   } catch {
     return false;
@@ -33,7 +22,7 @@ export function isCopyOfRunning(stateDir: string): boolean {
  */
 export function runningDaemon(stateDir: string): AddressRecord | undefined {
   try {
-    const file = readAddressFile(statePaths(stateDir).addressFile);
+    const file = readAddressFile(stateDir);
     const { pid, port, startTime, stateId } = file;
     if (stateId !== undefined && stateId !== stateDirId(stateDir)) return undefined;
     // Pids are reused: the start time identifies the process that wrote the file.

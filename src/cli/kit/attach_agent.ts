@@ -42,7 +42,7 @@ export interface AgentViewing extends Pick<AttachOptions, 'mode' | 'takeover'> {
 }
 
 /** How the client closes a session. */
-const DETACHED: TerminalEnd = { exit: null, code: 1000, reason: '', unsent: 0 };
+const DETACHED: TerminalEnd = { exit: null, code: 1000, reason: '', undelivered: 0 };
 
 /** Close codes of a connection that the daemon has lost or restarts: docs/reference.md "Attach". */
 const LOST_CODES: readonly number[] = [1006, 1012];
@@ -68,9 +68,9 @@ export async function attachAgent(
   const { detachKeys = DEFAULT_DETACH_KEYS } = viewing;
   for (let isLost = false; ; ) {
     const end = await attachOnce(context, client, called, { ...viewing, detachKeys, isLost });
-    if (end !== 'stopped' && end.unsent > 0)
+    if (end !== 'stopped' && end.undelivered > 0)
       context.out.warn(
-        `the last ${bytesText(end.unsent)} of the input did not arrive: ${called} had not read enough`,
+        `the last ${bytesText(end.undelivered)} of the input did not arrive: ${called} had not read enough`,
       );
     if (end === 'stopped') await stopUntilContinued(process.pid);
     else if (!isLostConnection(end)) return end;

@@ -187,8 +187,8 @@ export class AttachedTerminal {
       });
       // The mode may have changed since the request.
       if (mode !== this.mode.peek()) this.session.detach();
-      const { exit, reason, code, unsent } = await this.session.ended;
-      if (unsent > 0) this.onInputLost(unsent);
+      const { exit, reason, code, undelivered } = await this.session.ended;
+      if (undelivered > 0) this.onInputLost(undelivered);
       if (code === TAKEN_OVER) this.onTakenOver();
       if (exit) this.say('ended', endText(exit));
       else this.say('lost', reason);
