@@ -87,6 +87,36 @@ describe.each(TYPES)('the screens of %s', (type) => {
   });
 });
 
+it('an open dialog of opencode is a question with its title and lines, wherever it lies', async () => {
+  const screens = readScreens('opencode').filter(({ situation }) => situation.startsWith('dialog '));
+  const open = screens.filter(({ state }) => state === 'blocked');
+  expect(open.length).toBeGreaterThanOrEqual(100);
+  for (const screen of open) {
+    const { cols, lines, situation, title } = screen;
+    const about = `${situation} (${cols})`;
+    expect(await toldOf(rulesOf('opencode'), screen), about).toEqual([
+      'blocked',
+      expect.stringMatching(/^screen:(?:dialog|form)$/),
+    ]);
+    const { question } = await tryRules(rulesOf('opencode'), { lines, title, notification: '' });
+    expect(
+      question.some((line) => / {8}esc\b/.test(line)),
+      about,
+    ).toBe(true);
+    // So is one with a title that no rule knows, if it has a search or is a form.
+    if (!/^dialog (?:palette|models|agents|fork|rename) (?!with text)/.test(situation)) continue;
+    const renamed = lines.map((line) => line.replace(/\w+( {20,}esc)/, 'Unknown$1'));
+    expect(await toldOf(rulesOf('opencode'), { ...screen, lines: renamed }), about).toEqual([
+      'blocked',
+      'screen:other-dialog',
+    ]);
+  }
+  for (const screen of screens.filter(({ state }) => state === 'idle'))
+    expect((await toldOf(rulesOf('opencode'), screen))[0], `${screen.situation} (${screen.cols})`).toBe(
+      'idle',
+    );
+});
+
 it('gemini with a prompt in its own queue is working, although its title says that it is ready', async () => {
   for (const screen of readScreens('gemini').filter(({ situation }) => situation === 'begun')) {
     const at = screen.lines.findIndex((line) => line.includes('? for shortcuts'));

@@ -22,6 +22,8 @@ const SIZES = [
 const PROMPTS = { codex: 'Ask Codex', gemini: 'Type your message', opencode: 'Ask anything' } as const;
 /** Recorded with an MCP server, which the model here does not call. */
 const BY_HAND = 'question of an MCP server';
+/** Begins the situation of each screen with a dialog of opencode, which BERTH_RECORD_SCREENS=dialogs records. */
+const DIALOG = 'dialog ';
 const QUIET_MS = 1_200;
 const PATIENCE_MS = 60_000;
 const LONG = Array.from({ length: 90 }, (_, part) => `part ${part} of a long answer`).join(', ');
@@ -201,11 +203,93 @@ async function record(type: ProgramName, size: readonly [number, number]) {
   return recording.screens;
 }
 
+const PALETTE = '\x10';
+/** An answer with what dialogs of opencode show, too. */
+const SHORTCUTS = `Help: press esc. The Commands are in the palette, Select model in a list.
+
+\`\`\`
+Close the dialog        esc
+Search                  ctrl+f
+Select model            ctrl+x m
+Status  esc
+Commands
+Search
+\`\`\`
+
+Search
+
+those are all`;
+/** What opens each dialog of opencode: a command, or keys. */
+const DIALOGS: readonly (readonly [name: string, keys: string])[] = [
+  ['palette', PALETTE],
+  ...['help', 'models', 'agents', 'sessions', 'themes', 'status', 'connect', 'mcps', 'skills'].map(
+    (name) => [name, `/${name}`] as const,
+  ),
+];
+/** Those of a conversation. */
+const TALK_DIALOGS: typeof DIALOGS = ['timeline', 'rename', 'fork', 'export'].map((name) => [
+  name,
+  `/${name}`,
+]);
+
+/** Opens and closes each of `dialogs`. */
+async function openDialogs(recording: Recording, where: string, dialogs: typeof DIALOGS): Promise<void> {
+  for (const [name, keys] of dialogs) {
+    recording.keys(keys);
+    if (keys.startsWith('/')) {
+      await recording.until('command', () => recording.shows(`┃  ${keys}`));
+      await recording.quiet();
+      recording.keys('\r');
+    }
+    await recording.until(name, () => recording.shows(/ {20}esc\b/));
+    await recording.quiet();
+    recording.keep('blocked', `${DIALOG}${name} ${where}`);
+    recording.keys('\x1b');
+    await recording.until('end', () => !recording.shows(/ {20}esc\b/));
+    await recording.quiet();
+  }
+  recording.keep('idle', `${DIALOG}closed ${where}`);
+}
+
+async function recordDialogs(size: readonly [number, number]): Promise<RecordedScreen[]> {
+  const answers: { readonly [prompt: string]: string } = { long: LONG, shortcuts: SHORTCUTS };
+  const model = await modelServer((request) => answers[lastPrompt(request)]);
+  const recording = new Recording('opencode', size, model, await openTerminalScreen(...size));
+  const answered = async (prompt: string, end: string): Promise<void> => {
+    await recording.prompt(prompt);
+    await recording.until('answer', () => recording.shows(end));
+    await recording.quiet();
+  };
+  await recording.until('prompt', () => recording.shows(PROMPTS.opencode));
+  await recording.quiet();
+  await openDialogs(recording, 'at the start', DIALOGS.slice(0, 3));
+  await answered('hello', 'heard: hello');
+  await openDialogs(recording, 'in a conversation', [...DIALOGS, ...TALK_DIALOGS]);
+  await answered('shortcuts', 'those are all');
+  recording.keep('idle', `${DIALOG}in the words of an answer`);
+  await answered('long', 'part 89');
+  await openDialogs(recording, 'over a long answer', [...DIALOGS.slice(0, 3), ...DIALOGS.slice(-4)]);
+  await recording.prompt('wait: one');
+  await model.isWaiting('one');
+  await pause(1_000);
+  recording.keys(PALETTE);
+  await pause(1_500);
+  recording.keep('blocked', `${DIALOG}palette while it works`);
+  recording.keys('ses');
+  await pause(1_000);
+  recording.keep('blocked', `${DIALOG}palette with text while it works`);
+  model.release('one');
+  recording.end();
+  return recording.screens;
+}
+
 const asked = (process.env['BERTH_RECORD_SCREENS'] ?? '').split(',');
 
 for (const type of (Object.keys(PROMPTS) as ProgramName[]).filter((name) => asked.includes(name)))
   it(`records the screens of ${type}`, { timeout: 20 * 60_000 }, async () => {
-    const byHand = readScreens(type).filter(({ situation }) => situation === BY_HAND);
+    const byHand = readScreens(type).filter(
+      ({ situation }) => situation === BY_HAND || situation.startsWith(DIALOG),
+    );
     const screens: RecordedScreen[] = [];
     for (const size of SIZES) {
       screens.push(...(await record(type, size)));
@@ -213,6 +297,12 @@ for (const type of (Object.keys(PROMPTS) as ProgramName[]).filter((name) => aske
     }
     expect(screens.length).toBeGreaterThanOrEqual(60);
   });
+
+it.runIf(asked.includes('dialogs'))('records the dialogs of opencode', { timeout: 20 * 60_000 }, async () => {
+  const others = readScreens('opencode').filter(({ situation }) => !situation.startsWith(DIALOG));
+  const sized = await Promise.all(SIZES.map((size) => recordDialogs(size)));
+  writeScreens('opencode', [...others, ...sized.flat()]);
+});
 
 it.skipIf(asked[0] !== '')('records screens only when BERTH_RECORD_SCREENS is set', () => {
   expect(Object.keys(PROMPTS).length).toBeGreaterThan(0);

@@ -64,4 +64,36 @@ describeWithAgents('a real agent', () => {
     },
     300_000,
   );
+
+  it.runIf(PROGRAMS.some((program) => program === 'opencode'))(
+    'opencode with a dialog open over its conversation is blocked, and gets nothing until it is closed',
+    async () => {
+      const model = await modelServer(() => 'heard');
+      const { cwd, env } = prepareAgent('opencode', { root: newFolder(), url: model.url });
+      const daemon = await startDaemon({ config: CONFIG });
+      const spec = { name: 'bot', agent_type: 'opencode', cwd, baseEnv: env };
+      expect((await daemon.request('POST', '/v1/agents/spinup', spec)).status).toBe(201);
+      expect((await daemon.request('GET', '/v1/agents/bot/wait?for=idle')).status).toBe(200);
+      const prompt = (text: string) =>
+        daemon.request('POST', '/v1/agents/bot/prompt', { text, wait: 'idle', queue: true });
+      const press = (...keys: string[]) => daemon.request('POST', '/v1/agents/bot/keys', { keys });
+      const waitFor = (state: string) => daemon.request('GET', `/v1/agents/bot/wait?for=${state}`);
+      expect(await prompt('begin')).toMatchObject({ status: 200, body: { state: 'idle' } });
+      for (const command of ['/help', '/agents']) {
+        const { body, status } = await prompt(command);
+        expect([status, body.state]).toEqual([200, 'blocked']);
+        expect((await press('Escape')).status).toBe(200);
+        expect((await waitFor('idle')).status).toBe(200);
+      }
+      expect((await press('C-p')).status).toBe(200);
+      expect((await waitFor('blocked')).status).toBe(200);
+      const { body, status } = await daemon.request('POST', '/v1/agents/bot/prompt', { text: 'plan' });
+      expect([status, body.code]).toEqual([409, 'agent_blocked']);
+      expect((await press('Escape')).status).toBe(200);
+      expect((await waitFor('idle')).status).toBe(200);
+      expect(await prompt('go on')).toMatchObject({ status: 200, body: { state: 'idle' } });
+      expect(model.turns().map((turn) => lastPrompt(turn).trimEnd())).toEqual(['begin', 'go on']);
+    },
+    300_000,
+  );
 });
