@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { openStore } from '../../src/adapters/storage/store.ts';
 import { writeStoreCopy } from '../../src/adapters/storage/store_copy.ts';
+import type { Store } from '../../src/adapters/storage/store_tables.ts';
 import { BIN } from '../kit/built_program.ts';
 import { type Daemon, eventually, isAlive, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
@@ -307,6 +308,56 @@ it.each([
   const daemon = await startDaemon({ stateDir, args: ['--restore-store'], env });
   expect((await daemon.request('GET', '/v1/services/web')).status).toBe(200);
   expect(existsSync(join(stateDir, 'store.mdb.old'))).toBe(true);
+});
+
+/** Puts rows into the store of a state directory, writes its copy, and damages it. */
+async function damagedWith(stateDir: string, putRows: (store: Store) => Promise<unknown>): Promise<void> {
+  const path = join(stateDir, 'store.mdb');
+  const store = openStore(path);
+  await putRows(store);
+  await writeStoreCopy(join(stateDir, 'store.copy'), store.rows());
+  await store.close();
+  truncateSync(path, 8_192);
+}
+
+it.each(['stop', undefined] as const)(
+  'a restore does not repeat the call of a group that the copy holds (%s)',
+  async (verb) => {
+    const first = await startDaemon();
+    const { stateDir } = first;
+    for (const name of ['a', 'b'])
+      await first.request('POST', '/v1/services', { name, port: null, group: 'site', cmd: 'exec sleep 100' });
+    const pidsOf = async (daemon: Daemon): Promise<number[]> => {
+      const { body } = await daemon.request('POST', '/v1/groups/site/start');
+      return body.services.map(({ pid }: { pid: number }) => pid);
+    };
+    const pids = await pidsOf(first);
+    first.signal('SIGKILL');
+    await first.exited;
+    const call = { verb, step: 'stop', graceMs: null, timeoutMs: null, at: Date.now() } as const;
+    await damagedWith(stateDir, (store) => store.table('restarts').put('site', call));
+    const daemon = await startDaemon({ stateDir, args: ['--restore-store'] });
+    // A repeated call would come first.
+    expect(await pidsOf(daemon)).toEqual(pids);
+  },
+);
+
+it('a restore runs no scheduled time again', async () => {
+  const first = await startDaemon();
+  const { stateDir } = first;
+  const schedule = { cron: '0 0 1 1 *', catchUp: true };
+  const job = { name: 'job', port: null, kind: 'task', cmd: 'echo ran', schedule };
+  expect((await first.request('POST', '/v1/services', job)).status).toBe(201);
+  await stopDaemon(first);
+  await damagedWith(stateDir, async (store) => {
+    const rows = store.table('schedules');
+    for (const [name, row] of rows.all()) await rows.put(name, { ...row, slot: 0 });
+  });
+  const daemon = await startDaemon({ stateDir, args: ['--restore-store'] });
+  const jobNow = async () => (await daemon.request('GET', '/v1/services/job')).body;
+  // Known once no run is due.
+  await eventually(async () => (await jobNow()).nextRunAt !== null);
+  expect(await jobNow()).toMatchObject({ status: 'stopped' });
 });
 
 it('what belongs to a row that was left out ends when it is registered and removed', async () => {

@@ -1343,8 +1343,8 @@ export const MUTANTS: readonly Mutant[] = [
       'over-not-restored',
       'an old row may repeat what is over',
       'src/adapters/storage/store_copy.ts',
-      'if (!TABLES[table].isRestored) return undefined;\n',
-      '',
+      'return TABLES[row.table].isRestored ? row : undefined;',
+      'return row;',
       STORAGE,
     ],
     [

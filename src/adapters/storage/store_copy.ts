@@ -4,8 +4,10 @@ import { closeSync, fsync, openSync, readFileSync, renameSync, rmSync, statSync,
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
+import type { LastEnd } from '../../protocol/service.ts';
 import { decodeMsgpack, encodeMsgpack } from '../../runtime/msgpack.ts';
 import { STORE } from '../../settings/limits.ts';
+import { decodeRow, encodeRow } from './row_codec.ts';
 import { type EncodedRow, type Store, TABLES } from './store_tables.ts';
 
 /** Rows of one block; the thread serves messages between two blocks. */
@@ -81,6 +83,22 @@ export function readStoreCopy(path: string): EncodedRow[] {
   throw new Error(`${path}: is damaged`);
 }
 
+/**
+ * The row of the copy as far as it repeats nothing that is over. Ends stay, without what a start follows:
+ * tasks that have completed do not run again, such as the hook `create` of a stack, and agents stay asleep.
+ */
+function restorable(row: EncodedRow): EncodedRow | undefined {
+  if (row.table !== 'ends') return TABLES[row.table].isRestored ? row : undefined;
+  const { restart, relaunch, unasked, ...end } = decodeRow(row.bytes) as LastEnd;
+  // Its files are watched after a crash: a change starts it.
+  if (end.status === 'crashed') return undefined;
+  return { ...row, bytes: encodeRow(end, TABLES.ends.isText) };
+}
+
+/** The rows of the copy at `path` that may be used again. Throws as `readStoreCopy` does. */
+export const restorableRows = (path: string): EncodedRow[] =>
+  readStoreCopy(path).flatMap((row) => restorable(row) ?? []);
+
 /** A row of the copy, and the time of the copy. */
 export interface CopiedRow {
   bytes: Uint8Array;
@@ -94,7 +112,6 @@ export interface CopiedRow {
 export function copiedRows(path: string): (row: EncodedRow) => CopiedRow | undefined {
   let copy: Map<string, CopiedRow> | undefined;
   return ({ table, key }) => {
-    if (!TABLES[table].isRestored) return undefined;
     if (!copy) setImmediate(() => (copy = undefined));
     copy ??= readCopiedRows(path);
     return copy.get(`${table}.${key}`);
@@ -104,7 +121,7 @@ export function copiedRows(path: string): (row: EncodedRow) => CopiedRow | undef
 function readCopiedRows(path: string): Map<string, CopiedRow> {
   try {
     const at = statSync(path).mtime;
-    return new Map(readStoreCopy(path).map(({ table, key, bytes }) => [`${table}.${key}`, { bytes, at }]));
+    return new Map(restorableRows(path).map(({ table, key, bytes }) => [`${table}.${key}`, { bytes, at }]));
   } catch {
     // Without a copy, or with a damaged one, the row is left out.
     return new Map();

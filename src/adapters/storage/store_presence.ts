@@ -4,18 +4,18 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isFailure } from '../../runtime/actor.ts';
 import type { StatePaths } from '../../settings/state_paths.ts';
-import { readStoreCopy, storeCopyTime } from './store_copy.ts';
+import { restorableRows, storeCopyTime } from './store_copy.ts';
 import { checkStoreFile, fileBytes, isTruncated, storeUnusable } from './store_file.ts';
 import type { EncodedRow } from './store_tables.ts';
 
 /** The command that restores the copy. */
 const RESTORE = '`berth daemon --restore-store`';
 
-/** The rows of the copy; undefined without one. Throws storage_lost when it is damaged. */
+/** What may be used again of the copy; undefined without one. Throws storage_lost when it is damaged. */
 export function rowsOfCopy({ storeCopy }: StatePaths): EncodedRow[] | undefined {
   if (!existsSync(storeCopy)) return undefined;
   try {
-    return readStoreCopy(storeCopy);
+    return restorableRows(storeCopy);
   } catch {
     throw storeUnusable(storeCopy, `is damaged; once it is removed, ${RESTORE} begins with an empty store`);
   }

@@ -75,8 +75,8 @@ interface TableRules {
   /** A change of a row may use the reserve of a full disk: docs/reference.md "Full disk". */
   readonly isEssential: boolean;
   /**
-   * A damaged row is replaced by that of the copy. Not where an older row would repeat what is over, such as
-   * an operation or a pending restart.
+   * Rows of the copy are used: by a restore, and for damaged rows. Not where an older row would repeat what
+   * is over, such as an operation or the call of a group. store_copy.ts leaves out parts of `ends`.
    */
   readonly isRestored: boolean;
 }
@@ -84,7 +84,7 @@ interface TableRules {
 /** The rules of each table. A removal is essential in every table. */
 export const TABLES: { readonly [N in TableName]: TableRules } = {
   services: { isText: true, isEssential: false, isRestored: true },
-  ends: { isText: true, isEssential: true, isRestored: false },
+  ends: { isText: true, isEssential: true, isRestored: true },
   doors: { isText: true, isEssential: true, isRestored: false },
   sessions: { isText: true, isEssential: true, isRestored: true },
   stacks: { isText: true, isEssential: false, isRestored: true },

@@ -207,6 +207,36 @@ describe('a restore', () => {
     ]);
   });
 
+  it('leaves out what would repeat what is over', async () => {
+    const state = await usedState();
+    const store = await state.open();
+    const call = { verb: 'stop', step: 'stop', graceMs: null, timeoutMs: null, at: 1 } as const;
+    const end = { run: 'r', exitCode: 0, signal: null, exitUnknown: false, at: 1 };
+    const completed = { ...end, status: 'completed', completed: { ms: 1, content: 'c' } } as const;
+    await store.table('restarts').put('site', call);
+    await store.table('overrides').put('web', { group: 'site' });
+    await store.table('schedules').put('job', { schedule: '{}', slot: 1, asked: null, skipped: 0 });
+    await store.table('doors').put('web', { asleepAfter: null });
+    await store.table('positions').put('notices', 1);
+    await store.table('ends').put('web', { ...end, status: 'crashed', restart: { attempt: 1, at: 1 } });
+    await store.table('ends').put('api', { ...end, status: 'stopped', relaunch: true });
+    await store.table('ends').put('db', { ...end, status: 'stopped', restart: { attempt: 1, at: 1 } });
+    await store.table('ends').put('job', { ...completed, unasked: true });
+    await writeStoreCopy(state.paths.storeCopy, store.rows());
+    await store.close();
+    rmSync(state.paths.store);
+    const restored = await state.open(true);
+    expect(names(restored)).toEqual(['web']);
+    for (const table of ['restarts', 'overrides', 'schedules', 'doors', 'positions'] as const)
+      expect(restored.table(table).all()).toEqual([]);
+    // No start follows these.
+    expect(restored.table('ends').all()).toEqual([
+      ['api', { ...end, status: 'stopped' }],
+      ['db', { ...end, status: 'stopped' }],
+      ['job', completed],
+    ]);
+  });
+
   it('replaces a store with a damaged row', async () => {
     const state = await usedState();
     await damage(state.paths.store, 'services', 'api');
