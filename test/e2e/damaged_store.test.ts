@@ -146,6 +146,69 @@ it('a restart leaves the running service and group alone while the store or its 
   expect((await daemon.request('POST', '/v1/services/web/stop')).status).toBe(200);
 });
 
+it('a removal leaves services, agents, stacks and logs alone while the store is away', async () => {
+  const daemon = await startDaemon();
+  const { stateDir } = daemon;
+  const place = { project: 'shop', path: newFolder(), worktree: null, branch: null, name: 'shop' };
+  expect((await daemon.request('POST', '/v1/stacks', place)).status).toBe(201);
+  const hookMark = join(newFolder(), 'removed');
+  const web = { port: null, cmd: 'echo precious; exec sleep 100' };
+  const hook = { port: null, kind: 'task', stack: 'shop', cmd: `touch '${hookMark}'` };
+  for (const spec of [
+    { ...web, name: 'web' },
+    { ...web, name: 'shop--web', stack: 'shop' },
+    { ...hook, name: 'shop--hook-remove' },
+  ])
+    expect((await daemon.request('POST', '/v1/services', spec)).status).toBe(201);
+  for (const name of ['web', 'shop--web']) await daemon.request('POST', `/v1/services/${name}/start`);
+  await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: web.cmd });
+  const names = ['web', 'shop--web', 'bot'];
+  const known = () =>
+    Promise.all(
+      names.map(async (name) => {
+        const { status, pid } = (await daemon.request('GET', `/v1/services/${name}`)).body;
+        const { lines } = (await daemon.request('GET', `/v1/services/${name}/logs`)).body;
+        return { status, pid, lines };
+      }),
+    );
+  await eventually(async () => (await known()).every(({ lines }) => lines[0] === 'precious'));
+  const before = await known();
+  const store = join(stateDir, 'store.mdb');
+  renameSync(store, `${store}.away`);
+  const removals = ['services/web', 'services/bot', 'agents/bot', 'stacks/shop', 'stacks/shop?force=true'];
+  for (const one of removals)
+    expect(await daemon.request('DELETE', `/v1/${one}`)).toMatchObject({
+      status: 500,
+      body: { code: 'storage_lost' },
+    });
+  expect(await known()).toEqual(before);
+  expect(existsSync(hookMark)).toBe(false);
+  // The end of this test stops the services.
+  renameSync(`${store}.away`, store);
+  for (const one of ['services/web', 'agents/bot', 'stacks/shop'])
+    expect((await daemon.request('DELETE', `/v1/${one}`)).status).toBe(200);
+  expect(existsSync(hookMark)).toBe(true);
+});
+
+it('the removal of a stack without services runs no hook while the store is away', async () => {
+  const daemon = await startDaemon();
+  const place = { project: 'shop', path: newFolder(), worktree: null, branch: null, name: 'shop' };
+  expect((await daemon.request('POST', '/v1/stacks', place)).status).toBe(201);
+  const mark = join(newFolder(), 'removed');
+  const hook = { name: 'shop--hook-remove', port: null, kind: 'task', stack: 'shop', cmd: `touch '${mark}'` };
+  expect((await daemon.request('POST', '/v1/services', hook)).status).toBe(201);
+  const store = join(daemon.stateDir, 'store.mdb');
+  renameSync(store, `${store}.away`);
+  expect(await daemon.request('DELETE', '/v1/stacks/shop')).toMatchObject({
+    status: 500,
+    body: { code: 'storage_lost' },
+  });
+  expect(existsSync(mark)).toBe(false);
+  renameSync(`${store}.away`, store);
+  expect((await daemon.request('DELETE', '/v1/stacks/shop')).status).toBe(200);
+  expect(existsSync(mark)).toBe(true);
+});
+
 /** Flips a bit of the row that has `text`, in every page that has a version of it. */
 function damageRow(stateDir: string, text: string): void {
   const path = join(stateDir, 'store.mdb');

@@ -37,7 +37,7 @@ import { adoptAll, autostartAll, hostRuns, idleStates, reportForeignRuns } from 
 type LeaseRange = readonly [from: number, to: number];
 
 export interface RegistryConfig {
-  store: Pick<Store, 'table'>;
+  store: Pick<Store, 'table' | 'loss'>;
   /** The ranges that `port: 0` leases from, for a plain service and for an agent. */
   ports: { service: LeaseRange; agent: LeaseRange };
   /** Boot time of the machine, epoch milliseconds. */
@@ -286,8 +286,11 @@ class Registry {
         ? fail('unknown_agent', `there is no agent ${name}`)
         : fail('unknown_service', `there is no service ${name}`);
     }
-    await this.service(name).ask('retire', { graceMs }, DEADLINE);
     const { store } = this.config;
+    const loss = store.loss();
+    // A removal that cannot be stored must neither end the process nor delete its logs.
+    if (loss) throw loss;
+    await this.service(name).ask('retire', { graceMs }, DEADLINE);
     await Promise.all([store.table('services').remove(name), store.table('ends').remove(name)]);
     this.services.delete(name);
     await this.ports.ask('release', { owner: name });

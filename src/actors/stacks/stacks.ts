@@ -30,7 +30,7 @@ import {
 import { SERVICE, THREADS } from '../../settings/limits.ts';
 
 export interface StacksConfig {
-  store: Pick<Store, 'table'>;
+  store: Pick<Store, 'table' | 'loss'>;
 }
 
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
@@ -160,6 +160,9 @@ class Stacks {
     const { members } = await this.registry().ask('members', { group: null, stack: name });
     if (members.length === 0 && !this.stacks.has(name))
       throw fail('unknown_stack', `there is no stack ${name}`);
+    // The hooks would run for a removal that cannot be stored.
+    const loss = this.store.loss();
+    if (loss) throw loss;
     const isOwn = (member: { name: string }) => !isHookOf(name, member.name);
     const services = members.filter(isOwn);
     const order = new DependencyOrder(reverseDependencies(services));

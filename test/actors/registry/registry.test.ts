@@ -235,6 +235,7 @@ describe('registering', () => {
     const path = join(tempDir(), 'store.mdb');
     let full = false;
     const config = (store: Store): RegistryConfig['store'] => ({
+      loss: () => store.loss(),
       // A test cannot fill a disk from within; store.test.ts has a full one.
       table: (name) => {
         const real = store.table(name);

@@ -38,6 +38,7 @@ it('removes a service whose registration was under way when the removal began', 
   let isWriting = false;
   const here = await setting({
     store: (store) => ({
+      loss: () => store.loss(),
       table<N extends keyof StoreTables>(name: N): StoreTable<StoreTables[N]> {
         const table = store.table(name);
         const put = async (key: string, value: StoreTables[N]): Promise<void> => {
