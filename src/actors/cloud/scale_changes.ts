@@ -22,6 +22,7 @@ import { dryRunOf, type ScalableCluster, targetName } from './workload_patch.ts'
 import type { WorkloadPolicies } from './workload_policies.ts';
 import { currentReceiptOf, isSpent } from './workload_receipts.ts';
 import { lastCountOf, withFailedSleep } from './workload_record.ts';
+import type { WorkloadUse } from './workload_use.ts';
 
 export interface ScaleChangesOwner extends WakeOrderOwner {
   readonly requests: RequestOrder;
@@ -33,8 +34,9 @@ export interface ScaleChangesOwner extends WakeOrderOwner {
   readonly quota: WakeQuota;
   /** Throws unknown_workload. */
   get(id: string): StoredWorkload;
-  /** Whether auto-sleep should put it to sleep, given the state just read. */
-  isIdle(id: string, fresh: ObservedWorkload): boolean;
+  /** Whether auto-sleep should put it to sleep; `fresh`: given the state just read. */
+  isIdle(id: string, fresh?: ObservedWorkload): boolean;
+  readonly use: Pick<WorkloadUse, 'wished'>;
   readonly policies: Pick<WorkloadPolicies, 'isDue' | 'onWish' | 'idleOf'>;
   call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R>;
   /** Records the cluster's answer, on disk and in the views. */
@@ -68,7 +70,14 @@ export class ScaleChanges {
     // An earlier sleep must not end what a wake needs.
     const concerned = to === 'awake' ? this.withNeeded(ids) : ids;
     for (const id of concerned) this.owner.requests.note(id, to, order);
-    this.owner.policies.onWish(concerned, to);
+    if (to === 'awake') this.wishAwake(concerned);
+    else this.owner.policies.onWish(concerned, to);
+  }
+
+  /** A wake that needs these workloads is requested, or has been made. */
+  private wishAwake(ids: Iterable<string>): void {
+    this.owner.policies.onWish(ids, 'awake');
+    this.owner.use.wished(ids);
   }
 
   private withNeeded(ids: readonly string[]): string[] {
@@ -78,6 +87,8 @@ export class ScaleChanges {
   /** See WorkloadsProtocol. `isBulk`: as a part of a bulk change. */
   sleep(message: MessageOf<WorkloadsProtocol, 'sleep'>, isBulk = false): Promise<ObservedWorkload> {
     const { id, by } = message;
+    // A sleep that is no longer wanted must not precede a wake under way.
+    if (by === 'idle' && !this.owner.isIdle(id)) return Promise.resolve(this.owner.get(id).seen);
     if (by === 'request' && !isBulk) this.note([id], 'asleep', this.owner.requests.next());
     // A wake requested from now on belongs after this sleep, also that of what needs this workload.
     for (const woken of [...this.waking.keys()])
@@ -113,7 +124,7 @@ export class ScaleChanges {
     if (by === 'connection') {
       this.refuseWhileHeld(id);
       // Something awake is not woken by it.
-      if (this.owner.get(id).seen.replicas === 0) this.owner.policies.onWish(this.withNeeded([id]), 'awake');
+      if (this.owner.get(id).seen.replicas === 0) this.wishAwake(this.withNeeded([id]));
     }
     if (by === 'schedule') {
       const row = this.owner.get(id);
@@ -231,7 +242,7 @@ export class ScaleChanges {
     return this.orders.wakeAfter(row, request, async (needed) => {
       const seen = await this.wakeAlone(id, request);
       // A window may have begun meanwhile, and its switches be still to come.
-      this.owner.policies.onWish(needed, 'awake');
+      this.wishAwake(needed);
       return seen;
     });
   }

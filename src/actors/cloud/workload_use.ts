@@ -1,4 +1,4 @@
-// The use of workloads through tethers, by which idleness is counted: docs/reference.md "Auto-sleep".
+// The use of workloads, by which idleness is counted: docs/reference.md "Auto-sleep".
 
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import type { Clock, MessageOf } from '../../runtime/actor.ts';
@@ -44,6 +44,15 @@ export class WorkloadUse {
     if (at > known.usedAt) table.update(id, (row) => usedAt(row, at), true);
     this.report(id);
     return null;
+  }
+
+  /** A wake needs them. It is no connection. */
+  wished(ids: Iterable<string>): void {
+    const { steady, table } = this.options;
+    for (const id of ids) {
+      table.update(id, (row) => usedAt(row, steady.now()), true);
+      this.report(id);
+    }
   }
 
   private report(id: string): void {

@@ -287,7 +287,8 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
     if (!row) return false;
     const now = this.steady.now();
     const current = fresh ? observe(row, row.clusterId, fresh, { self: this.self, now }) : row;
-    return isIdle(current, this.policies.idleOf(current)?.minutes ?? null, now);
+    const minutes = this.policies.idleOf(current)?.minutes ?? null;
+    return isIdle(current, minutes, now) && !this.scale.orders.keepsAwake(id);
   }
 
   rulesOf(row: StoredWorkload): Pick<WorkloadRow, 'policy' | 'after'> {

@@ -111,6 +111,8 @@ describe('auto-sleep', () => {
       );
       expect((await here.workloads.ask('sleep', { id, by: 'idle', holdMs: null })).slept).toBe(!isNew);
       expect(slept()).toBe(!isNew);
+      const told = here.tethers.of('workloadSleeping').map(({ isSleeping }) => isSleeping);
+      expect(told).toEqual(isNew ? [true, false] : [true]);
     }
   });
 

@@ -630,3 +630,78 @@ describe('what an awake dependency needs that is not ready', () => {
     expect(woken(double)).toEqual(['front']);
   });
 });
+
+describe('auto-sleep leaves awake', () => {
+  const MINUTE = 60_000;
+
+  /** `front` needs `web`, and `web` needs `db`, which has been idle for its whole timeout. */
+  async function idleDb(front: 'awake' | 'asleep') {
+    /** Add to these what is not to become ready. */
+    const stuck: string[] = [];
+    const all = await asleep({ front: 'web', web: 'db', db: null }, stuck);
+    const { here, clock } = all;
+    for (const name of front === 'awake' ? ['front'] : ['web']) await wake(here, name);
+    for (const name of ['web', 'db']) await here.until(`web/${name}`, ({ state }) => state === 'awake');
+    const { id } = here.find('web/db');
+    await here.workloads.ask('autoSleep', { id, enabled: true, minutes: 1 });
+    await clock.advance(MINUTE);
+    const idle = async (): Promise<string[]> => (await here.workloads.ask('idle', {})).ids;
+    expect(await idle()).toEqual([id]);
+    return { ...all, stuck, id, idle };
+  }
+
+  it.each([
+    ['a request for what needs it', 'awake', (here: Cloud) => wake(here, 'front')],
+    ['a request for itself', 'awake', (here: Cloud) => wake(here, 'db')],
+    ['a bulk request for what needs it', 'awake', (here: Cloud) => changeMany(here, 'awake', ['front'])],
+    [
+      'a connection to what needs it and sleeps',
+      'asleep',
+      (here: Cloud) => wake(here, 'front', 'connection'),
+    ],
+  ] as const)('a workload for its idle timeout after %s', async (_, front, ask) => {
+    const { here, clock, id, idle } = await idleDb(front);
+    await ask(here);
+    await clock.advance(MINUTE - 1);
+    expect(await idle()).toEqual([]);
+    await clock.advance(1);
+    expect(await idle()).toEqual([id]);
+    // It was not connected to.
+    expect(here.find('web/db').last_activity_at).toBeNull();
+  });
+
+  it('what a wake under way needs, and after it for its idle timeout', async () => {
+    const { here, double, clock, id, idle } = await idleDb('asleep');
+    const gate = deferred<void>();
+    const isPatch = ({ method, path }: Seen) => method === 'PATCH' && path.endsWith('/front');
+    double.requests.length = 0;
+    double.fault(isPatch, { kind: 'held', until: gate.promise });
+    const front = beginWake(here, 'front');
+    await eventually(() => double.requests.some(isPatch));
+    await clock.advance(MINUTE);
+    expect(await idle()).toEqual([]);
+    gate.resolve();
+    await eventually(() => front.outcome !== undefined);
+    expect([front.outcome, await idle()]).toEqual([3, []]);
+    await clock.advance(MINUTE);
+    expect(await idle()).toEqual([id]);
+  });
+
+  it('a workload whose wake began after the sweep, and its wake goes on', async () => {
+    const { here, double, clock, stuck } = await idleDb('awake');
+    const { id } = here.find('web/front');
+    await here.workloads.ask('autoSleep', { id, enabled: true, minutes: 1 });
+    stuck.push('web');
+    await sleep(here, 'web');
+    await here.until('web/web', ({ state }) => state === 'asleep');
+    await clock.advance(MINUTE);
+    const front = beginWake(here, 'front');
+    await untilWaitedFor(clock, double, 'web');
+    const swept = await here.workloads.ask('sleep', { id, by: 'idle', holdMs: null });
+    await untilWaitedFor(clock, double, 'web');
+    expect([swept.slept, front.outcome]).toEqual([false, undefined]);
+    makeReady(double, 'web');
+    await advanceUntil(clock, 1_000, () => front.outcome || undefined);
+    expect(front.outcome).toBe(3);
+  });
+});
