@@ -51,12 +51,13 @@ export class ScaleChanges {
   private readonly owner: ScaleChangesOwner;
   private readonly mutex = new KeyedMutex();
   /**
-   * Wakes under way that later requests of the same subject may join, because no sleep has been requested
-   * since. Another subject's quota must not refuse them.
+   * Wakes under way that later ones of the same subject may join, because no sleep has been requested since.
+   * Another subject's quota must not refuse them. A request does not join the wake of a connection, which
+   * leaves asleep what is under a hold.
    */
   private readonly waking = new Map<
     string,
-    { subject: string | undefined; woken: Promise<ObservedWorkload> }
+    Pick<WakeRequestOf, 'by' | 'subject'> & { woken: Promise<ObservedWorkload> }
   >();
   readonly orders: WakeOrders;
 
@@ -132,7 +133,8 @@ export class ScaleChanges {
       return this.owner.policies.isDue(row, 'awake') ? this.wakeInOrder(id, request) : row.seen;
     }
     const underWay = this.waking.get(id);
-    return underWay && underWay.subject === subject ? underWay.woken : this.startWake(id, request);
+    const isJoined = underWay?.subject === subject && (by === 'connection' || underWay?.by === by);
+    return underWay && isJoined ? underWay.woken : this.startWake(id, request);
   }
 
   /** Whether a sleep or wake is under way, or waits. */
@@ -231,7 +233,7 @@ export class ScaleChanges {
     const woken = this.wakeInOrder(id, request).finally(() => {
       if (this.waking.get(id)?.woken === woken) this.waking.delete(id);
     });
-    this.waking.set(id, { subject: request.subject, woken });
+    this.waking.set(id, { by: request.by, subject: request.subject, woken });
     return woken;
   }
 

@@ -501,6 +501,24 @@ describe('a wake', () => {
     expect([await refused, await woke]).toEqual(['wake_refused', { replicas: 3 }]);
     expect(double.get('Deployment', 'web', 'db').spec.replicas).toBe(0);
   });
+
+  it('by a request wakes a dependency under a hold also while a connection wakes the workload', async () => {
+    const { here, double, clock } = await asleep({ front: 'web', web: 'db', db: null }, ['web']);
+    await wake(here, 'db');
+    await sleep(here, 'db', 300_000);
+    await here.until('web/db', ({ state }) => state === 'asleep');
+    double.requests.length = 0;
+    const connected = wake(here, 'front', 'connection');
+    await here.until('web/web', ({ state }) => state === 'waking');
+    expect(woken(double)).toEqual(['web']);
+    const asked = beginWake(here, 'front');
+    await eventually(() => woken(double).includes('db'));
+    makeReady(double, 'web');
+    await advanceUntil(clock, 1_000, () => asked.outcome || undefined);
+    expect([asked.outcome, await connected]).toEqual([3, { replicas: 3 }]);
+    expect(woken(double).filter((name) => name !== 'front')).toEqual(['web', 'db']);
+    expect(double.get('Deployment', 'web', 'db').spec.replicas).toBe(3);
+  });
 });
 
 /** Workloads that are woken one after the next; the last one sleeps, and those between are not ready. */
