@@ -256,7 +256,11 @@ describe('a window', () => {
       expect(clock.now()).toBeLessThan(Date.parse(start) + 900_000);
       return;
     }
-    const { due, nextAt } = await here.workloads.ask('dueSwitches', {});
+    // Nothing is known of a switch until the namespaces of the cluster are.
+    const { due, nextAt } = await eventually(async () => {
+      const answer = await here.workloads.ask('dueSwitches', {});
+      return answer.nextAt !== null && answer;
+    });
     expect([due, nextAt]).toEqual([[], Date.parse(created) + 900_000]);
     clock.set('2030-01-07T22:14:00Z');
     await clock.advance(30_000);
