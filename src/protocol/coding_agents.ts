@@ -30,6 +30,8 @@ export interface PromptTyping {
    * space is typed after the text, which closes the list.
    */
   readonly completes?: string;
+  /** The submitting key after a backslash is a newline. A space is typed after a backslash at the end. */
+  readonly continuesLines?: true;
   /**
    * The keys that delete up to the beginning and up to the end of a line, for a program that keeps a text
    * that it refuses, such as an unknown command.
@@ -92,7 +94,7 @@ export const CODING_AGENTS = {
     install: 'npm install -g @anthropic-ai/claude-code',
     authorities: ALL,
     rules: 'documented',
-    prompt: { ...PASTED, newline: 'M-Enter', completes: COMPLETES_COMMANDS },
+    prompt: { ...PASTED, newline: 'M-Enter', completes: COMPLETES_COMMANDS, continuesLines: true },
     session: {
       resume: '--resume "$SESSION"',
       begin: '--session-id "$SESSION"',
@@ -149,7 +151,14 @@ export const CODING_AGENTS = {
     authorities: ALL,
     rules: 'recorded',
     // It takes an Enter soon after a paste for a newline, and may be slow to notice that time has passed.
-    prompt: { ...PASTED, pauseMs: 500, newline: 'C-j', maySubmitLate: true, completes: '@' },
+    prompt: {
+      ...PASTED,
+      pauseMs: 500,
+      newline: 'C-j',
+      maySubmitLate: true,
+      completes: '@',
+      continuesLines: true,
+    },
     session: {
       resume: '--resume "$SESSION"',
       begin: '--session-id "$SESSION"',

@@ -1,5 +1,6 @@
 // The text of a prompt, and the bytes that type it: docs/reference.md "Prompt". Text that cannot arrive
 // exactly is refused, because a terminal would take it for a key or drop it.
+import type { PromptTyping } from './coding_agents.ts';
 
 const PASTE_BEGIN = '\x1b[200~';
 const PASTE_END = '\x1b[201~';
@@ -24,13 +25,18 @@ export function faultOfPrompt(text: string): string | null {
 }
 
 /**
- * `text` with a space after a last word that contains one of the characters `completes`: it would have opened
- * a list of completions. A command alone stays as it is, because its program may run it from such a list.
+ * `text` with a space after an end that would change what the submitting key does: a last word that opens a
+ * list of completions, or a backslash that continues the line. A command alone gets no space for the list,
+ * because its program may run it from one.
  */
-export function withClosedList(text: string, completes: string): string {
+export function withPlainEnd(
+  text: string,
+  { completes = '', continuesLines }: Pick<PromptTyping, 'completes' | 'continuesLines'>,
+): string {
   const word = text.split(/\s/).at(-1) ?? '';
-  if (word.startsWith('/') && word === text) return text;
-  return [...completes].some((opener) => word.includes(opener)) ? `${text} ` : text;
+  const isCommand = word.startsWith('/') && word === text;
+  const opensList = !isCommand && [...completes].some((opener) => word.includes(opener));
+  return opensList || (continuesLines && text.endsWith('\\')) ? `${text} ` : text;
 }
 
 /** How a program currently takes text. */

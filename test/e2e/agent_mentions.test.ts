@@ -12,12 +12,12 @@ const CONFIG = `[agents]\nports = [${first}, ${first}]\n`;
 /** gemini and opencode take long to start: they run where BERTH_TEST_LONG_AGENTS is 1. */
 const PROGRAMS = process.env['BERTH_TEST_LONG_AGENTS'] === '1' ? PROGRAM_NAMES : (['codex'] as const);
 
-/** What each would complete in a folder with the file foo.txt. */
-const MENTIONS: { readonly [P in ProgramName]: readonly string[] } = {
-  codex: ['please explain @foo', 'see @', 'see $', 'one\ntwo @foo'],
+/** What each would complete in a folder with the file foo.txt, or continue on a new line. */
+const CHANGED_BY_ENTER: { readonly [P in ProgramName]: readonly string[] } = {
+  codex: ['please explain @foo', 'see @', 'see $', 'one\ntwo @foo', 'in C:\\'],
   // It replaces the name of a file.
-  gemini: ['please explain @fot', 'see @', 'mail a@fot'],
-  opencode: ['please explain @foo', 'see @', '@'],
+  gemini: ['please explain @fot', 'see @', 'mail a@fot', 'in C:\\', 'one\\\ntwo\\'],
+  opencode: ['please explain @foo', 'see @', '@', 'in C:\\'],
 };
 /** gemini gives unknown commands to the model. */
 const REFUSED: { readonly [P in ProgramName]: readonly string[] } = {
@@ -35,7 +35,7 @@ const COMMANDS: { readonly [P in ProgramName]: string } = {
 
 describeWithAgents('a real agent', () => {
   it.each(PROGRAMS)(
-    '%s gets prompts that it could complete as written, and nothing of those that it refuses',
+    '%s gets prompts as written that it could complete or continue, and nothing of those that it refuses',
     async (program) => {
       const model = await modelServer(() => 'heard');
       const { cwd, env } = prepareAgent(program, { root: newFolder(), url: model.url });
@@ -47,7 +47,7 @@ describeWithAgents('a real agent', () => {
       const prompt = (text: string) =>
         daemon.request('POST', '/v1/agents/bot/prompt', { text, wait: 'idle', queue: true });
       const told: string[] = [];
-      for (const text of ['begin', ...MENTIONS[program], 'go on']) {
+      for (const text of ['begin', ...CHANGED_BY_ENTER[program], 'go on']) {
         expect(await prompt(text)).toMatchObject({ status: 200, body: { state: 'idle' } });
         told.push(text);
       }

@@ -1089,8 +1089,8 @@ export const MUTANTS: readonly Mutant[] = [
       'prompt-completed',
       'a prompt that ends with a mention is completed by the program',
       'src/actors/service/prompt_typist.ts',
-      "withClosedList(text, typing.completes ?? '')",
-      "withClosedList(text, '')",
+      'withPlainEnd(text, typing)',
+      'withPlainEnd(text, {})',
       ['test/actors/service/agent_prompts.test.ts'],
     ],
     [

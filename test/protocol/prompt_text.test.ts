@@ -1,6 +1,6 @@
 // What may be typed as a prompt, and how: docs/reference.md "Prompt".
 import { describe, expect, it } from 'vitest';
-import { appearedLines, faultOfPrompt, typedPrompt, withClosedList } from '../../src/protocol/prompt_text.ts';
+import { appearedLines, faultOfPrompt, typedPrompt, withPlainEnd } from '../../src/protocol/prompt_text.ts';
 
 const typed = (text: string, isPasted: boolean, newline: string | null = '\r') => {
   const result = typedPrompt(text, { isPasted, newline });
@@ -42,13 +42,25 @@ describe('the text of a prompt', () => {
     ['/a@b', false],
     ['', false],
   ])('gets a space if it would open a list of completions: %j', (text, isClosed) => {
-    expect(withClosedList(text, '@$/')).toBe(isClosed ? `${text} ` : text);
-    expect(withClosedList(text, '')).toBe(text);
+    expect(withPlainEnd(text, { completes: '@$/' })).toBe(isClosed ? `${text} ` : text);
+    expect(withPlainEnd(text, {})).toBe(text);
+  });
+
+  it.each([
+    ['in C:\\', true],
+    ['/cd C:\\', true],
+    ['/x\\', true],
+    ['one\\\ntwo', false],
+    ['in C:\\ ', false],
+    ['', false],
+  ])('gets a space if its backslash would continue the line: %j', (text, isContinued) => {
+    expect(withPlainEnd(text, { continuesLines: true })).toBe(isContinued ? `${text} ` : text);
+    expect(withPlainEnd(text, { completes: '@' })).toBe(text);
   });
 
   it('is searched for its last word in little time', () => {
     const text = `${'x'.repeat(200_000)} y`;
-    expect(withClosedList(text, '@')).toBe(text);
+    expect(withPlainEnd(text, { completes: '@' })).toBe(text);
   });
 
   it('is typed otherwise, if the program receives it unchanged', () => {

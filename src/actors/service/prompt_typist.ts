@@ -7,7 +7,7 @@ import {
   isStillTyped,
   isTextShown,
   typedPrompt,
-  withClosedList,
+  withPlainEnd,
 } from '../../protocol/prompt_text.ts';
 import { keyBytes } from '../../protocol/terminal_keys.ts';
 import { type Clock, type Failure, tolerateFailure } from '../../runtime/actor.ts';
@@ -57,7 +57,7 @@ export class PromptTypist {
   async bytesOf(text: string, { run, logFrom, typing }: PromptTerminal): Promise<Uint8Array> {
     const isPasted = typing.bracketedPaste && (await this.pasteMode(run, logFrom).read());
     const newline = typing.newline === null ? null : textBytes(typing.newline);
-    const typed = typedPrompt(withClosedList(text, typing.completes ?? ''), { isPasted, newline });
+    const typed = typedPrompt(withPlainEnd(text, typing), { isPasted, newline });
     if ('bytes' in typed) return typed.bytes;
     const message = `text cannot arrive exactly: ${typed.fault}`;
     throw fail('invalid_spec', message, { details: [{ path: 'text', message }] });

@@ -160,7 +160,7 @@ class KeepingProgram extends Program {
   constructor() {
     super();
     this.isDeaf = true;
-    this.typing = { completes: '@', deletes: ['C-u', 'C-k'] };
+    this.typing = { completes: '@', continuesLines: true, deletes: ['C-u', 'C-k'] };
     this.onTyped = (text) => this.take(text);
     this.show();
   }
@@ -385,13 +385,16 @@ describe('a prompt', () => {
     expect(await answer).toBe('idle');
   });
 
-  it('is followed by a space where the program would complete it', async () => {
-    const bot = new KeepingProgram();
-    const answer = bot.prompt('ask @foo');
-    await bot.pass(PROMPT.quietMs);
-    expect(await answer).toBe('idle');
-    expect(bot.taken).toEqual(['ask @foo ']);
-  });
+  it.each(['ask @foo', 'at C:\\'])(
+    'is followed by a space where Enter would not submit: %j',
+    async (text) => {
+      const bot = new KeepingProgram();
+      const answer = bot.prompt(text);
+      await bot.pass(PROMPT.quietMs);
+      expect(await answer).toBe('idle');
+      expect(bot.taken).toEqual([`${text} `]);
+    },
+  );
 
   it('that the program keeps in its input is stalled, and not added to the next one', async () => {
     for (const [isSilent, why] of [
