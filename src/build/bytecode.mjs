@@ -40,11 +40,19 @@ const options = { filename: 'berth/${join(folder, name)}.js', cachedData: compil
 new Script(readFileSync(file, 'latin1'), options).runInThisContext()(exports, require, module, file, __dirname);
 `;
 
+/** esbuild escapes characters in strings only. Others would be read as different ones, but for comments. */
+function checkIsAscii(source, bundle) {
+  const isWrong = (line) => /[\x80-\xff]/.test(line) && !/^\s*(\/\/|\/?\*)/.test(line);
+  const wrong = source.split('\n').find(isWrong);
+  if (wrong) throw new Error(`${bundle}: escape the characters that are not ASCII in: ${wrong.trim()}`);
+}
+
 /** Replaces the bundle `bundle` of the build in `output` with a loader. */
 function splitOff(output, bundle) {
   const path = join(output, `${bundle}.cjs`);
-  // The same wrapper as Node's. esbuild writes pure ASCII, and latin1 is faster to read than UTF-8.
+  // The same wrapper as Node's. latin1 is faster to read than UTF-8.
   const source = readFileSync(path, 'latin1');
+  checkIsAscii(source, bundle);
   const code = `(function (exports, require, module, __filename, __dirname) {${source}\n})`;
   const hash = createHash('sha256').update(code).digest('hex').slice(0, 12);
   const name = `${basename(bundle)}-${hash}`;

@@ -80,8 +80,11 @@ export function appearedLines(before: readonly string[], after: readonly string[
   return appeared;
 }
 
-/** Blanks and the frames drawn around text. Where a program breaks a line does not matter. */
-const LAYOUT = /[\s\u2500-\u257f▌▐|]+/g;
+/**
+ * Blanks and the frames drawn around text. Where a program breaks a line does not matter. All is escaped,
+ * because esbuild copies regular expressions as they are, and the daemon reads its bundles as latin1.
+ */
+const LAYOUT = /[\s\u2500-\u257f\u258c\u2590|]+/g;
 /** What programs show instead of a long text. */
 const PLACEHOLDER = /\bpasted\b/i;
 const TAIL_CHARACTERS = 12;
@@ -122,6 +125,34 @@ export function isStillTyped(
   let count = first === -1 ? 1 : rows.length - first;
   while (count <= rows.length && !isTextShown(text, before, rows.slice(-count))) count += 1;
   return count <= rows.length && !isRedrawn(rows.slice(-count), filled(after).slice(-count));
+}
+
+/** What programs draw beside a text in their input, of which they may show a part. */
+const INPUT_MARKS = /[\u203a\u2191\u2193]/g;
+
+const bareText = (text: string): string => text.replace(LAYOUT, '').replace(INPUT_MARKS, '');
+
+/**
+ * Whether `typed` ends with a part of `text`, and `after` with another part or the same. An input that is too
+ * low for the text shows the rows around its cursor, which may be elsewhere once the text is refused. Half as
+ * many rows as before are enough, because the parts may be of different heights.
+ */
+export function isPartTyped(text: string, typed: readonly string[], after: readonly string[]): boolean {
+  const whole = bareText(text);
+  let part = '';
+  let count = 0;
+  for (const row of filled(typed).reverse()) {
+    const longer = bareText(row) + part;
+    if (longer === part || !whole.endsWith(longer)) break;
+    part = longer;
+    count += 1;
+  }
+  if (count === 0 || part === whole) return false;
+  const left = filled(after)
+    .slice(-Math.ceil(count / 2))
+    .map(bareText);
+  // An empty input shows no more than its mark.
+  return left.length > 0 && !left.includes('') && whole.includes(left.join(''));
 }
 
 /** Whether the lines that are new in `after` show the end of `text`, or a placeholder for it. */

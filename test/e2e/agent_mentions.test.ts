@@ -96,4 +96,30 @@ describeWithAgents('a real agent', () => {
     },
     300_000,
   );
+
+  it.each([
+    [120, 32, '\n'],
+    [45, 14, ' '],
+  ])(
+    'codex of %i x %i gets nothing of a refused text that is longer than its input',
+    async (cols, rows, between) => {
+      const model = await modelServer(() => 'heard');
+      const { cwd, env } = prepareAgent('codex', { root: newFolder(), url: model.url });
+      const daemon = await startDaemon({ config: CONFIG });
+      const spec = { name: 'bot', agent_type: 'codex', cwd, baseEnv: env, cols, rows };
+      expect((await daemon.request('POST', '/v1/agents/spinup', spec)).status).toBe(201);
+      expect((await daemon.request('GET', '/v1/agents/bot/wait?for=idle')).status).toBe(200);
+      const words = Array.from({ length: 110 }, (_, word) => `w${word}`).join(between);
+      const told: string[] = [];
+      for (const text of [`/nosuch ${words}`, 'go on', `say ${words}`, `/nosuch ${words}`, 'go on']) {
+        const asked = { text, wait: 'idle', queue: true };
+        const { body, status } = await daemon.request('POST', '/v1/agents/bot/prompt', asked);
+        const isRefused = text.startsWith('/');
+        expect([status, body.code]).toEqual(isRefused ? [502, 'agent_stalled'] : [200, undefined]);
+        if (!isRefused) told.push(text);
+      }
+      expect(model.turns().map(lastPrompt)).toEqual(told);
+    },
+    100_000,
+  );
 });

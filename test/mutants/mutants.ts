@@ -1102,6 +1102,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/service/agent_prompts.test.ts'],
     ],
     [
+      'prompt-part-kept',
+      'a refused prompt that is longer than the input of the program is added to the next one',
+      'src/actors/service/prompt_typist.ts',
+      ' || isPartTyped(prompt.text, typed, lines)',
+      '',
+      ['test/actors/service/agent_prompts.test.ts'],
+    ],
+    [
       'fresh-conversation',
       'a wake begins a new conversation where there is one',
       'src/actors/service/agent_session.ts',

@@ -1,6 +1,12 @@
 // What may be typed as a prompt, and how: docs/reference.md "Prompt".
 import { describe, expect, it } from 'vitest';
-import { appearedLines, faultOfPrompt, typedPrompt, withPlainEnd } from '../../src/protocol/prompt_text.ts';
+import {
+  appearedLines,
+  faultOfPrompt,
+  isPartTyped,
+  typedPrompt,
+  withPlainEnd,
+} from '../../src/protocol/prompt_text.ts';
 
 const typed = (text: string, isPasted: boolean, newline: string | null = '\r') => {
   const result = typedPrompt(text, { isPasted, newline });
@@ -79,4 +85,29 @@ it('lines that have appeared are found, each as often as it is new', () => {
   expect(appearedLines(['a', 'ok', '$ '], ['ok', '$ x', 'ok', '$ '])).toEqual(['$ x', 'ok']);
   expect(appearedLines(['', 'a'], ['', 'a', '', 'b', '', 'c', '', ''])).toEqual(['b', '', 'c']);
   expect(appearedLines(['a'], ['a'])).toEqual([]);
+});
+
+describe('a text that is higher than the input', () => {
+  const text = '/no a\nb\n> c\nd\ne\nf';
+  const typed = ['hello', '› > c   ↑', '  d', '  e', '  f', ''];
+
+  it.each([
+    ['at its beginning', ['unknown', '› /no a', '  b', '  > c', '  d   ↓', '']],
+    ['with fewer rows', ['unknown', 'at all', '› /no a', '  b   ↓']],
+    ['at its end', typed],
+  ])('is still typed when that shows it %s', (_where, after) => {
+    expect(isPartTyped(text, typed, after)).toBe(true);
+  });
+
+  it.each([
+    ['a footer is below it', [...typed, '? for keys']],
+    ['an empty input is below it', [...typed, '›']],
+    ['an answer follows', [...typed, '* heard', '› ask', '? for keys']],
+    ['nothing is shown', []],
+  ])('is taken when %s', (_why, after) => expect(isPartTyped(text, typed, after)).toBe(false));
+
+  it('is not meant where all of it is shown, or nothing', () => {
+    expect(isPartTyped('a\nb', ['› a', '  b'], ['› a', '  b'])).toBe(false);
+    expect(isPartTyped('a\nb', ['› a', '  b', 'footer'], ['b'])).toBe(false);
+  });
 });

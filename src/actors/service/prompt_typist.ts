@@ -4,6 +4,7 @@ import type { PromptTyping } from '../../protocol/coding_agents.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
   isBlankAdded,
+  isPartTyped,
   isStillTyped,
   isTextShown,
   typedPrompt,
@@ -141,7 +142,7 @@ export class PromptTypist {
       const lines = await this.shownLines();
       if (!lines) return true;
       if (maySubmitLate && isBlankAdded(typed, lines)) return false;
-      isTyped = isStillTyped(prompt.text, before, typed, lines);
+      isTyped = isStillTyped(prompt.text, before, typed, lines) || isPartTyped(prompt.text, typed, lines);
       if (!isTyped) {
         if (!maySubmitLate || isTextShown(prompt.text, before, lines)) return true;
       } else if (end === seen && (maySubmitLate || end === from)) return end === from;

@@ -156,6 +156,9 @@ class KeepingProgram extends Program {
   isSilent = false;
   private input = '';
   private rows = '';
+  /** The most lines of the input that are shown: the last ones, or the first ones of a refused text. */
+  maxRows = 100;
+  private isRefused = false;
 
   constructor() {
     super();
@@ -169,6 +172,7 @@ class KeepingProgram extends Program {
     if (text === '\r' && !this.input.startsWith('a')) {
       if (this.isSilent) return;
       this.rows += 'unknown command\n';
+      this.isRefused = true;
     } else if (text === '\r') {
       this.taken.push(this.input);
       this.rows += `> ${this.input}\n* heard\n`;
@@ -180,6 +184,13 @@ class KeepingProgram extends Program {
 
   /** The footer is shorter from the first text on. */
   private show(): void {
+    const lines = this.input.split(/[\r\n]/);
+    if (lines.length > this.maxRows) {
+      const { isRefused, maxRows } = this;
+      const part = (isRefused ? lines.slice(0, maxRows) : lines.slice(-maxRows)).join('\n  ');
+      this.draw(`${this.rows}› ${isRefused ? `${part}  ↓` : part.replace('\n', '  ↑\n')}\n\n`);
+      return;
+    }
     this.draw(`${this.rows}> ${this.input}\n${this.written.length === 0 ? '? for keys, ' : ''}a warning`);
   }
 }
@@ -413,6 +424,20 @@ describe('a prompt', () => {
       expect(bot.taken).toEqual(['answer this']);
       expect(bot.watching).toBe(0);
     }
+  });
+
+  it('that is longer than the input of the program is stalled if it is refused, and only then', async () => {
+    const lines = Array.from({ length: 30 }, (_, line) => `ln ${line}`).join('\n');
+    const bot = new KeepingProgram();
+    bot.maxRows = 8;
+    const answers: string[] = [];
+    for (const text of [`/unknown ${lines}`, `answer ${lines}`]) {
+      const answer = bot.prompt(text, { queue: true });
+      for (let ms = 0; ms < 3 * PROMPT.stalledMs; ms += 500) await bot.pass(500);
+      answers.push((await answer).split('|')[0] ?? '');
+    }
+    expect(answers).toEqual(['agent_stalled', 'idle']);
+    expect(bot.taken).toEqual([`answer ${lines.replaceAll('\n', '\r')}`]);
   });
 
   it('that was taken is not stalled, although the footer contains its text while it is typed', async () => {
