@@ -112,7 +112,8 @@ function alternateScreen(called: string, { onOpen, detachKeys }: Attempt) {
       if (isEntered) return;
       isEntered = true;
       onOpen?.();
-      screen.write(enterScreen(`${called}: ${detachKeys.text} leaves`));
+      // The raw terminal has left the cursor behind the end of the line that `onOpen` has printed.
+      screen.write(`\r${enterScreen(`${called}: ${detachKeys.text} leaves`)}`);
     },
     leave: (): void => {
       if (isEntered) screen.write(leaveScreen(screen.columns));
