@@ -171,8 +171,10 @@ it('a removal leaves services, agents, stacks and logs alone while the store is 
         return { status, pid, lines };
       }),
     );
-  await eventually(async () => (await known()).every(({ lines }) => lines[0] === 'precious'));
-  const before = await known();
+  const before = await eventually(async () => {
+    const rows = await known();
+    return rows.every(({ lines, status }) => status === 'running' && lines[0] === 'precious') && rows;
+  });
   const store = join(stateDir, 'store.mdb');
   renameSync(store, `${store}.away`);
   const removals = ['services/web', 'services/bot', 'agents/bot', 'stacks/shop', 'stacks/shop?force=true'];
