@@ -298,11 +298,12 @@ for (const type of (Object.keys(PROMPTS) as ProgramName[]).filter((name) => aske
     expect(screens.length).toBeGreaterThanOrEqual(60);
   });
 
-it.runIf(asked.includes('dialogs'))('records the dialogs of opencode', { timeout: 20 * 60_000 }, async () => {
-  const others = readScreens('opencode').filter(({ situation }) => !situation.startsWith(DIALOG));
-  const sized = await Promise.all(SIZES.map((size) => recordDialogs(size)));
-  writeScreens('opencode', [...others, ...sized.flat()]);
-});
+if (asked.includes('dialogs'))
+  it('records the dialogs of opencode', { timeout: 20 * 60_000 }, async () => {
+    const others = readScreens('opencode').filter(({ situation }) => !situation.startsWith(DIALOG));
+    const sized = await Promise.all(SIZES.map((size) => recordDialogs(size)));
+    writeScreens('opencode', [...others, ...sized.flat()]);
+  });
 
 it.skipIf(asked[0] !== '')('records screens only when BERTH_RECORD_SCREENS is set', () => {
   expect(Object.keys(PROMPTS).length).toBeGreaterThan(0);

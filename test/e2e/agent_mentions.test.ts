@@ -65,8 +65,8 @@ describeWithAgents('a real agent', () => {
     300_000,
   );
 
-  it.runIf(PROGRAMS.some((program) => program === 'opencode'))(
-    'opencode with a dialog open over its conversation is blocked, and gets nothing until it is closed',
+  it.each(PROGRAMS.filter((program) => program === 'opencode'))(
+    '%s with a dialog open over its conversation is blocked, and gets nothing until it is closed',
     async () => {
       const model = await modelServer(() => 'heard');
       const { cwd, env } = prepareAgent('opencode', { root: newFolder(), url: model.url });
