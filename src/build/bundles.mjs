@@ -34,7 +34,7 @@ const WORKERS = {
   'workers/jobs': 'workers/jobs.ts',
 };
 /** Mostly code of packages, whose comments and indentation would take half a megabyte of an installation. */
-const PACKAGES_MOSTLY = {
+const MOSTLY_PACKAGES = {
   'workers/cloud': 'workers/cloud.ts',
   'workers/clusters': 'workers/clusters.ts',
   'workers/tethers': 'workers/tethers.ts',
@@ -106,7 +106,7 @@ function programs(shared) {
     { ...daemon, entryPoints: WORKERS, plugins: [packagesApart('workers'), ...plugins] },
     {
       ...daemon,
-      entryPoints: PACKAGES_MOSTLY,
+      entryPoints: MOSTLY_PACKAGES,
       minifyWhitespace: true,
       plugins: [packagesApart('workers'), ...plugins],
     },

@@ -3,10 +3,10 @@
 // daemon that started the host counts as the first if it lives: it may already be listening, so another
 // daemon that merely connects sooner must not replace it.
 import { once } from 'node:events';
-import { existsSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
-import { readFirstLine, socketPath } from '../adapters/host/host_socket.ts';
+import { listeningPath, readFirstLine, socketInode } from '../adapters/host/host_socket.ts';
 import { socketPipe } from '../adapters/pipes.ts';
 import { mayBeAlive } from '../adapters/process/process_table.ts';
 import { type FieldTypes, hasFields } from '../adapters/storage/field_types.ts';
@@ -64,7 +64,7 @@ export class DaemonGate {
   /** Identifies the socket's file. */
   private inode = 0n;
   private folder: string;
-  private socket: ReturnType<typeof socketPath>;
+  private socket: ReturnType<typeof listeningPath>;
   private stateDir: string;
   /** Of the directory in which this host was started. */
   private readonly stateId: string;
@@ -78,7 +78,7 @@ export class DaemonGate {
   constructor(config: DaemonGateConfig) {
     this.config = config;
     this.folder = config.folder;
-    this.socket = socketPath(config.folder);
+    this.socket = listeningPath(config.folder);
     this.stateDir = dirname(config.folder);
     this.stateId = stateDirId(this.stateDir);
   }
@@ -91,7 +91,7 @@ export class DaemonGate {
     rmSync(this.socket.path, { force: true, recursive: true });
     this.server.listen(this.socket.path);
     await once(this.server, 'listening');
-    this.inode = this.currentInode() ?? 0n;
+    this.inode = socketInode(this.folder) ?? 0n;
   }
 
   /**
@@ -103,31 +103,22 @@ export class DaemonGate {
     const { folder } = this;
     const wasMissing = this.isFolderMissing;
     this.isFolderMissing = !existsSync(folder);
-    if (!existsSync(this.stateDir) || this.currentInode() === this.inode) return;
+    if (!existsSync(this.stateDir) || socketInode(this.folder) === this.inode) return;
     // Not at once, because the whole state directory may be being removed.
     if (this.isFolderMissing && !wasMissing) return;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     // Its open connections continue.
     this.server.close();
+    this.socket.release();
+    this.socket = listeningPath(folder);
     this.server = this.createServer();
     await this.listen();
   }
 
   /** The folder was renamed, with the socket in it. */
   moveTo(folder: string): void {
-    this.socket.release();
     this.folder = folder;
-    this.socket = socketPath(folder);
     this.stateDir = dirname(folder);
-  }
-
-  /**
-   * The inode of the socket at the path. It is compared so that a file which replaces the socket is not taken
-   * for it.
-   */
-  private currentInode(): bigint | undefined {
-    const file = lstatSync(this.socket.path, { bigint: true, throwIfNoEntry: false });
-    return file?.isSocket() ? file.ino : undefined;
   }
 
   private createServer(): Server {

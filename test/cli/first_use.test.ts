@@ -247,7 +247,7 @@ it('berth agent attach reports how much of the input a program has not taken', a
   user.type('berth agent attach deaf\r');
   await user.until(/Attached to deaf; Ctrl-\] leaves\.[\s\S]*ready/);
   await user.typeMuch(`${'x'.repeat(600_000)}\x1d`);
-  await user.until(/the last \d+ KiB of the input did not arrive: deaf had not read enough/);
+  await user.until(/the last \d+ KiB of the input did not reach deaf/);
   await user.until(/Detached from deaf, which keeps running\.\n/);
 });
 

@@ -1,6 +1,6 @@
 // The unix socket of the process host, for both sides: its path, and the line in each direction that precedes
 // frames.
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { closeSync, existsSync, lstatSync, openSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { HELLO_TIMEOUT_MS, MAX_HELLO_BYTES } from '../../protocol/host_handshake.ts';
@@ -19,13 +19,32 @@ const NEWLINE = 0x0a;
  */
 export function socketPath(folder: string): { path: string; release: () => void } {
   const path = join(folder, SOCKET_NAME);
-  if (Buffer.byteLength(path) <= MAX_PATH_BYTES) return { path, release: () => {} };
+  return Buffer.byteLength(path) <= MAX_PATH_BYTES ? { path, release: () => {} } : pathByDescriptor(folder);
+}
+
+function pathByDescriptor(folder: string): ReturnType<typeof socketPath> {
   const fd = openSync(folder, 'r');
   return { path: `/proc/self/fd/${fd}/${SOCKET_NAME}`, release: () => closeSync(fd) };
 }
 
+/**
+ * A path for listening in `folder`. It stays right when that is renamed: a server removes its socket when it
+ * closes, and another one may be at the earlier path by then. As `socketPath` without /proc (macOS).
+ */
+export function listeningPath(folder: string): ReturnType<typeof socketPath> {
+  return existsSync('/proc/self/fd') ? pathByDescriptor(folder) : socketPath(folder);
+}
+
 /** Whether there is a socket in `folder`. A host that is killed leaves its socket behind. */
 export const socketExists = (folder: string): boolean => existsSync(join(folder, SOCKET_NAME));
+
+/**
+ * The inode of the socket in `folder`; undefined without one. It tells whether another file has replaced it.
+ */
+export function socketInode(folder: string): bigint | undefined {
+  const file = lstatSync(join(folder, SOCKET_NAME), { bigint: true, throwIfNoEntry: false });
+  return file?.isSocket() ? file.ino : undefined;
+}
 
 /** Whether a host accepts connections on the socket in `folder`. */
 export function isListening(folder: string): Promise<boolean> {

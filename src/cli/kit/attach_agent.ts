@@ -69,9 +69,7 @@ export async function attachAgent(
   for (let isLost = false; ; ) {
     const end = await attachOnce(context, client, called, { ...viewing, detachKeys, isLost });
     if (end !== 'stopped' && end.undelivered > 0)
-      context.out.warn(
-        `the last ${bytesText(end.undelivered)} of the input did not arrive: ${called} had not read enough`,
-      );
+      context.out.warn(`the last ${bytesText(end.undelivered)} of the input did not reach ${called}`);
     if (end === 'stopped') await stopUntilContinued(process.pid);
     else if (!isLostConnection(end)) return end;
     else {
