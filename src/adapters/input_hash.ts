@@ -14,34 +14,47 @@ export interface InputHashTask {
 }
 
 const CHUNK = Buffer.alloc(MIB);
+const SLASH = Buffer.from('/');
 
-/** The paths below `glob.root` that match, absolute; folders are walked, and links are not followed. */
-function collect(glob: PathGlob, found: Set<string>): void {
-  const walk = (folder: string): void => {
+/** The bytes of absolute paths, which need not be UTF-8, by their names in the hash. */
+type Found = Map<string, Buffer>;
+
+function nameInHash(path: Buffer): string {
+  const text = path.toString();
+  return Buffer.from(text).equals(path) ? text : `bytes ${path.toString('hex')}`;
+}
+
+/** The paths below `glob.root` that match; folders are walked, and links are not followed. */
+function collect(glob: PathGlob, found: Found): void {
+  const root = Buffer.from(join(glob.root, '/'));
+  const walk = (folder: Buffer): void => {
     let entries: ReturnType<typeof readdirNow>;
     try {
-      entries = readdirNow(join(glob.root, folder));
+      entries = readdirNow(Buffer.concat([root, folder]));
     } catch (error) {
       // It disappeared during the walk, or never existed.
       if (['ENOENT', 'ENOTDIR'].includes(String((error as NodeJS.ErrnoException).code))) return;
       throw error;
     }
     for (const entry of entries) {
-      const path = join(folder, entry.name);
+      const path = Buffer.concat([folder, entry.name]);
       if (entry.isDirectory()) {
-        if (glob.mayContain(path)) walk(path);
-      } else if (glob.matches(path)) found.add(join(glob.root, path));
+        if (glob.mayContain(path.toString())) walk(Buffer.concat([path, SLASH]));
+      } else if (glob.matches(path.toString())) {
+        const whole = Buffer.concat([root, path]);
+        found.set(nameInHash(whole), whole);
+      }
       if (found.size > TASK.maxInputFiles)
         throw fail('start_failed', `its inputs are more than ${TASK.maxInputFiles} files`);
     }
   };
-  walk('');
+  walk(Buffer.alloc(0));
 }
 
-const readdirNow = (folder: string) => readdirSync(folder, { withFileTypes: true });
+const readdirNow = (folder: Buffer) => readdirSync(folder, { withFileTypes: true, encoding: 'buffer' });
 
 /** Adds the content of a regular file. Anything else, such as a device, is never read. */
-function addFile(hash: Hash, path: string): void {
+function addFile(hash: Hash, path: Buffer): void {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     if (!fstatSync(file).isFile()) return;
@@ -52,16 +65,16 @@ function addFile(hash: Hash, path: string): void {
   }
 }
 
-function digestOf(path: string): string {
+function digestOf(path: Buffer): string {
   const hash = createHash('sha256');
   try {
     addFile(hash, path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ELOOP') hash.update(`link ${readlinkSync(path)}`);
+    if (code === 'ELOOP') hash.update('link ').update(readlinkSync(path, 'buffer'));
     else if (code === 'ENOENT' || code === 'ENXIO') hash.update(code);
     // An error while reading does not name the file.
-    else throw Object.assign(error as Error, { path });
+    else throw Object.assign(error as Error, { path: path.toString() });
   }
   return hash.digest('hex');
 }
@@ -71,11 +84,12 @@ function digestOf(path: string): string {
  * cannot be read.
  */
 export function hashInputs({ cwd, globs }: InputHashTask): string {
-  const found = new Set<string>();
+  const found: Found = new Map();
   const whole = createHash('sha256');
   try {
     for (const glob of globs) collect(pathGlob(glob, cwd), found);
-    for (const path of [...found].sort()) whole.update(`${JSON.stringify(path)} ${digestOf(path)}\n`);
+    for (const name of [...found.keys()].sort())
+      whole.update(`${JSON.stringify(name)} ${digestOf(found.get(name) as Buffer)}\n`);
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
     if (typeof path !== 'string') throw error;

@@ -1,6 +1,6 @@
 // docs/reference.md "Tasks": the hash over the files of a task.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { hashInputs } from '../../src/adapters/input_hash.ts';
@@ -47,6 +47,22 @@ describe('the hash of inputs', () => {
     symlinkSync('.', join(cwd, 'migrations', 'loop'));
     const globs = ['**'];
     expect(hashInputs({ cwd, globs })).toBe(hashInputs({ cwd, globs }));
+  });
+
+  it('includes files and folders whose names are not UTF-8', () => {
+    const cwd = folder();
+    const hash = () => hashInputs({ cwd, globs: ['odd/**/*.txt'] });
+    const inOdd = (name: string) => Buffer.concat([Buffer.from(`${cwd}/odd/`), Buffer.from(name, 'latin1')]);
+    mkdirSync(inOdd('f\xff'), { recursive: true });
+    const hashes = [hash()];
+    for (const content of ['1', '2'])
+      for (const name of ['\xe9.txt', 'f\xff/a.txt']) {
+        writeFileSync(inOdd(name), content);
+        hashes.push(hash());
+      }
+    renameSync(inOdd('f\xff'), inOdd('f\xfe'));
+    hashes.push(hash());
+    expect(new Set(hashes).size).toBe(6);
   });
 
   it('takes several slashes for one', () => {
