@@ -1,4 +1,4 @@
-import type { ServiceStatus, SleepReply, StartReply } from './service.ts';
+import type { ServiceSpec, ServiceStatus, SleepReply, StartReply } from './service.ts';
 
 /** A call of a group that is under way. A daemon that finds one completes it. */
 export interface StoredGroupCall {
@@ -10,7 +10,16 @@ export interface StoredGroupCall {
   timeoutMs: number | null;
   /** Epoch milliseconds. */
   at: number;
+  /** The names of its members when it began. Absent in rows of earlier versions: those of the group now. */
+  members?: string[] | undefined;
 }
+
+/** Whether `call`, of the group `group`, is for the service `spec`, whose group may have changed since. */
+export const isForService = (
+  group: string,
+  call: StoredGroupCall,
+  spec: Pick<ServiceSpec, 'name' | 'group'>,
+): boolean => call.members?.includes(spec.name) ?? spec.group === group;
 
 /** A client has stopped a member, or put it to sleep, while a call of its group was under way. */
 export interface StoredOverride {

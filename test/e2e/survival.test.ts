@@ -253,6 +253,36 @@ describe('kill -9 of the daemon', () => {
     },
   );
 
+  it('completes the restart of a group for the members that it had when it began', async () => {
+    const first = await startDaemon();
+    const gate = join(newFolder(), 'gate');
+    const deaf = `trap 'echo told' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 0`;
+    const specOf = (name: string, group: string) => {
+      const cmd = `if [ ! -e ${gate} ]; then ${deaf}; fi; exec sleep 600`;
+      return { name, port: null, cmd, group, dependsOn: name === 'web' ? ['db'] : [] };
+    };
+    const pids = new Map<string, number>();
+    for (const name of ['db', 'web']) {
+      await first.request('POST', '/v1/services', specOf(name, 'site'));
+      pids.set(name, (await first.request('POST', `/v1/services/${name}/start`)).body.pid);
+      await said(first, name, 'deaf');
+    }
+    void first.request('POST', '/v1/groups/site/restart?grace=60000').catch(() => undefined);
+    await said(first, 'web', 'told');
+    await first.request('POST', '/v1/services', specOf('web', 'other'));
+    await first.request('POST', '/v1/services', specOf('new', 'site'));
+    await kill9(first);
+    writeFileSync(gate, '');
+    const second = await startDaemon({ stateDir: first.stateDir });
+    // `web` starts last.
+    for (const name of ['db', 'web'])
+      await eventually(async () => {
+        const { pid, status } = await get(second, name);
+        return status === 'running' && pid !== pids.get(name);
+      });
+    expect((await get(second, 'new')).status).toBe('stopped');
+  });
+
   it.each([false, true])(
     'completes the restart of a group when the process host is killed too (daemon killed first: %s)',
     async (isTakenOver) => {

@@ -276,6 +276,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/groups/groups.test.ts'],
     ],
     [
+      'moved-member',
+      'the next daemon finishes the call of a group without a member that has moved to another group',
+      'src/actors/groups/groups.ts',
+      'known ? null : name',
+      'name',
+      ['test/actors/groups/groups.test.ts'],
+    ],
+    [
       'knock-during-stop',
       'a client that connects during a stop starts the service again',
       'src/actors/service/service_door.ts',

@@ -20,6 +20,8 @@ export interface GroupsConfig {
   bootedAt: number;
 }
 
+const namesOf = (members: readonly Member[]): string[] => members.map(({ name }) => name);
+
 class Groups {
   private readonly context: Context;
   private readonly config: GroupsConfig;
@@ -35,15 +37,15 @@ class Groups {
     this.calls = calls;
   }
 
-  /** `isResumed`, here and below: continues the call of an earlier daemon. */
+  /** `resumed`, here and below: the call of an earlier daemon, which is continued. */
   start(
     { name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>,
-    isResumed = false,
+    resumed?: StoredGroupCall,
   ): Promise<{ services: StartReply[] }> {
     const askedAt = this.context.clock.monotonic();
-    return this.kept(name, { verb: 'start', timeoutMs }, async (members) => {
-      const wanted = isResumed ? this.notOverridden(members) : members;
-      const answers = await this.calls.startAll(wanted, { timeoutMs, askedAt });
+    return this.kept(name, { verb: 'start', timeoutMs, members: resumed?.members }, async (members) => {
+      const wanted = resumed ? this.notOverridden(members) : members;
+      const answers = await this.calls.startAll(wanted, { timeoutMs, askedAt }, resumed !== undefined);
       return { services: answersInOrder(members, answers) };
     });
   }
@@ -72,23 +74,26 @@ class Groups {
     return null;
   }
 
-  sleepGroup({ name }: MessageOf<GroupsProtocol, 'sleepGroup'>): Promise<{ services: SleepReply[] }> {
-    return this.kept(name, { verb: 'sleep' }, async (members) => {
-      const answers = await this.calls.sleepAll(members);
+  sleepGroup(
+    { name }: MessageOf<GroupsProtocol, 'sleepGroup'>,
+    resumed?: StoredGroupCall,
+  ): Promise<{ services: SleepReply[] }> {
+    return this.kept(name, { verb: 'sleep', members: resumed?.members }, async (members) => {
+      const answers = await this.calls.sleepAll(members, resumed !== undefined);
       return { services: answersInOrder(members, answers) };
     });
   }
 
   wakeGroup(
     { name, timeoutMs }: MessageOf<GroupsProtocol, 'wakeGroup'>,
-    isResumed = false,
+    resumed?: StoredGroupCall,
   ): Promise<{ services: StartReply[] }> {
     const askedAt = this.context.clock.monotonic();
-    return this.kept(name, { verb: 'wake', timeoutMs }, async (members) => {
+    return this.kept(name, { verb: 'wake', timeoutMs, members: resumed?.members }, async (members) => {
       const { members: all } = await this.registry().ask('members', { group: null });
-      const wanted = isResumed ? this.notOverridden(members) : members;
+      const wanted = resumed ? this.notOverridden(members) : members;
       const sleeping = wanted.filter(({ sleep }) => sleep).map((member) => member.name);
-      const answers = await this.wakeAll(all, sleeping, { timeoutMs, askedAt });
+      const answers = await this.wakeAll(all, sleeping, { timeoutMs, askedAt }, resumed !== undefined);
       return { services: answersInOrder(members, answers) };
     });
   }
@@ -98,17 +103,22 @@ class Groups {
     all: Member[],
     names: string[],
     request: Pick<MemberStart, 'timeoutMs' | 'askedAt'>,
+    isResumed = false,
   ): Promise<Map<string, StartReply>> {
     const wanted = withDependencies(all, names);
     return this.calls.startAll(
       all.filter(({ name }) => wanted.has(name)),
       { ...request, wake: true },
+      isResumed,
     );
   }
 
-  stop({ name, graceMs }: MessageOf<GroupsProtocol, 'stop'>): Promise<{ services: MemberStop[] }> {
-    return this.kept(name, { verb: 'stop', graceMs }, async (members) => {
-      const answers = await this.calls.stopAll(members, { graceMs });
+  stop(
+    { name, graceMs }: MessageOf<GroupsProtocol, 'stop'>,
+    resumed?: StoredGroupCall,
+  ): Promise<{ services: MemberStop[] }> {
+    return this.kept(name, { verb: 'stop', graceMs, members: resumed?.members }, async (members) => {
+      const answers = await this.calls.stopAll(members, { graceMs }, resumed !== undefined);
       return { services: answersInOrder(members, answers) };
     });
   }
@@ -146,13 +156,13 @@ class Groups {
       case undefined:
         return this.restartFrom(name, stored, true);
       case 'start':
-        return this.start({ name, timeoutMs }, true);
+        return this.start({ name, timeoutMs }, stored);
       case 'stop':
-        return this.stop({ name, graceMs });
+        return this.stop({ name, graceMs }, stored);
       case 'sleep':
-        return this.sleepGroup({ name });
+        return this.sleepGroup({ name }, stored);
       case 'wake':
-        return this.wakeGroup({ name, timeoutMs }, true);
+        return this.wakeGroup({ name, timeoutMs }, stored);
     }
   }
 
@@ -167,18 +177,19 @@ class Groups {
   ): ReturnType<Groups['start']> {
     const rows = this.config.store.table('restarts');
     const { graceMs, step, timeoutMs } = restart;
-    return this.withGroup(name, async (members) => {
+    return this.withMembers(name, restart.members, async (members) => {
       refuseEndless(members);
+      const row = { ...restart, members: namesOf(members) };
       const askedAt = this.context.clock.monotonic();
       try {
         if (step === 'stop') {
           this.refuseFutile(members);
-          await rows.put(name, restart);
-          await this.calls.stopAll(members, { graceMs, forRestart: true });
-          await rows.put(name, { ...restart, step: 'start' });
+          await rows.put(name, row);
+          await this.calls.stopAll(members, { graceMs, forRestart: true }, isResumed);
+          await rows.put(name, { ...row, step: 'start' });
         }
         const wanted = isResumed ? this.notOverridden(members) : members;
-        const answers = await this.calls.startAll(wanted, { timeoutMs, askedAt });
+        const answers = await this.calls.startAll(wanted, { timeoutMs, askedAt }, isResumed);
         return { services: answersInOrder(members, answers) };
       } finally {
         await this.forgetCall(name);
@@ -203,11 +214,12 @@ class Groups {
    */
   private kept<R>(
     name: string,
-    { verb, graceMs = null, timeoutMs = null }: Partial<StoredGroupCall>,
+    { verb, graceMs = null, timeoutMs = null, members: known }: Partial<StoredGroupCall>,
     call: (members: Member[]) => Promise<R>,
   ): Promise<R> {
-    const row = { verb, step: 'start', graceMs, timeoutMs, at: this.context.clock.now() } as const;
-    return this.withGroup(name, async (members) => {
+    const given = { verb, step: 'start', graceMs, timeoutMs, at: this.context.clock.now() } as const;
+    return this.withMembers(name, known, async (members) => {
+      const row = { ...given, members: namesOf(members) };
       try {
         await tolerateFailure(this.config.store.table('restarts').put(name, row), () => undefined);
         return await call(members);
@@ -235,13 +247,22 @@ class Groups {
     await Promise.all([store.table('restarts').remove(name), ...over.map(([one]) => overrides.remove(one))]);
   }
 
-  /** Runs `call` with the members of group `name`, one call per group at a time. */
-  private async withGroup<R>(name: string, call: (members: Member[]) => Promise<R>): Promise<R> {
+  /**
+   * Runs `call` with the members of group `name`, one call per group at a time. `known`: the names of its
+   * members when an earlier daemon began it; those removed since are left out.
+   */
+  private async withMembers<R>(
+    name: string,
+    known: readonly string[] | undefined,
+    call: (members: Member[]) => Promise<R>,
+  ): Promise<R> {
     if (this.calls.isClosing) throw shuttingDownFailure();
     if (this.busy.has(name)) throw fail('daemon_busy', `group ${name} is being started or stopped already`);
     this.busy.add(name);
     try {
-      const { members } = await this.registry().ask('members', { group: name });
+      const { members: found } = await this.registry().ask('members', { group: known ? null : name });
+      const names = known && new Set(known);
+      const members = names ? found.filter((member) => names.has(member.name)) : found;
       if (members.length === 0) throw fail('unknown_group', `there is no group ${name}`);
       return await call(members);
     } finally {

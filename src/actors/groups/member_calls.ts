@@ -30,7 +30,7 @@ import { withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { dependencyFailure, namingMember, refuseEndless } from './member_failures.ts';
 
-/** Between two attempts to restart a service while the process host does not respond. */
+/** Between two attempts that no client makes, while a service or the process host is busy. */
 const RETRY_MS = 1_000;
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 /** How many losses of the process host the start of a group survives. */
@@ -60,17 +60,22 @@ export class MemberCalls {
 
   /**
    * Starts `members` in dependsOn order. After a failure nothing new begins. When the process host is lost
-   * meanwhile, those that had been started ended with it, and all are started again.
+   * meanwhile, those that had been started ended with it, and all are started again. `isResumed`, here and
+   * below: for the call of an earlier daemon.
    */
-  async startAll(members: Member[], request: MemberStart): Promise<Map<string, StartReply>> {
+  async startAll(
+    members: Member[],
+    request: MemberStart,
+    isResumed = false,
+  ): Promise<Map<string, StartReply>> {
     refuseEndless(members);
     for (let attempts = HOST_LOSSES; ; attempts -= 1) {
-      const { answers, isHostLost } = await this.startOnce(members, request);
+      const { answers, isHostLost } = await this.startOnce(members, request, isResumed);
       if (!isHostLost || attempts <= 0) return answers;
     }
   }
 
-  private async startOnce(members: Member[], request: MemberStart) {
+  private async startOnce(members: Member[], request: MemberStart, isResumed: boolean) {
     const early = awaited(members, 'started');
     const answers = new Map<string, StartReply>();
     const begun = new Set<string>();
@@ -84,7 +89,7 @@ export class MemberCalls {
       const told = early.has(member) ? onStarted : null;
       const start = () => startMember(this.service(member), request, told);
       try {
-        answers.set(member, await despiteHostLoss(this.context.clock, start, onLost));
+        answers.set(member, await this.reach(start, isResumed, onLost));
       } catch (error) {
         failed.push(member);
         throw error;
@@ -101,11 +106,11 @@ export class MemberCalls {
   }
 
   /** Puts the members with `sleep` to sleep, dependents before their dependencies. */
-  async sleepAll(members: Member[]): Promise<Map<string, SleepReply>> {
+  async sleepAll(members: Member[], isResumed: boolean): Promise<Map<string, SleepReply>> {
     const answers = new Map<string, SleepReply>();
     const sleepOne = async (member: string): Promise<void> => {
       const sleep = () => this.service(member).ask('sleep', {}, DEADLINE);
-      answers.set(member, await despiteHostLoss(this.context.clock, sleep));
+      answers.set(member, await this.reach(sleep, isResumed));
     };
     const sleeping = members.filter(({ sleep }) => sleep);
     await walkInOrder(new DependencyOrder(reverseDependencies(sleeping)), namingMember(sleepOne));
@@ -116,12 +121,13 @@ export class MemberCalls {
   async stopAll(
     members: DependentService[],
     request: MessageOf<ServiceProtocol, 'stop'>,
+    isResumed: boolean,
   ): Promise<Map<string, MemberStop>> {
     const answers = new Map<string, MemberStop>();
     const stopOne = async (member: string): Promise<void> => {
       try {
         const stop = () => this.service(member).ask('stop', request, DEADLINE);
-        const { name, status, exitCode } = await despiteHostLoss(this.context.clock, stop);
+        const { name, status, exitCode } = await this.reach(stop, isResumed);
         answers.set(member, { name, status, exitCode });
       } catch (error) {
         // A member that was removed meanwhile is already stopped.
@@ -130,6 +136,24 @@ export class MemberCalls {
     };
     await walkInOrder(new DependencyOrder(reverseDependencies(members)), namingMember(stopOne));
     return answers;
+  }
+
+  /**
+   * Asks a member, also while the process host is lost. No client repeats the call of an earlier daemon, so
+   * this does it while the member is busy.
+   */
+  private async reach<R>(ask: () => Promise<R>, isResumed: boolean, onLost?: () => void): Promise<R> {
+    const { clock } = this.context;
+    for (;;) {
+      try {
+        return await despiteHostLoss(clock, ask, onLost);
+      } catch (error) {
+        const isBusy = isFailure(error) && error.code === 'daemon_busy';
+        if (!isBusy || !isResumed) throw error;
+      }
+      await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve));
+      if (this.isClosing) throw shuttingDownFailure();
+    }
   }
 
   /**

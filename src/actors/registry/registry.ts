@@ -9,6 +9,7 @@ import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
+import { isForService } from '../../protocol/groups.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { Member, RegistryProtocol } from '../../protocol/registry.ts';
@@ -105,8 +106,8 @@ class Registry {
     const rest = new Set(resting.map(({ name }) => name));
     const others = [...this.services.keys()].filter((name) => !rest.has(name));
     await adoptAll(this.context, others);
-    const owed = store.table('restarts').all();
-    const restarting = new Set(owed.flatMap(([group, { at }]) => (at < this.config.bootedAt ? [] : group)));
+    const calls = store.table('restarts').all();
+    const owed = calls.filter(([, { at }]) => at >= this.config.bootedAt);
     this.context.ref('groups').tell('resume', {});
     if (autostart)
       this.inBackground(
@@ -115,7 +116,7 @@ class Registry {
           this.services,
           (spec) =>
             this.isAsleep(spec.name) ||
-            restarting.has(spec.group ?? '') ||
+            owed.some(([group, call]) => isForService(group, call, spec)) ||
             uncreatedFailure(spec, store) !== null,
           () => this.isClosed,
         ),

@@ -1,6 +1,7 @@
 // Keeps a client's stop or sleep of a service while its group is being started or restarted, so that a later
 // daemon, which continues the call of the group, does not start the service.
 import type { Store } from '../../adapters/storage/store_tables.ts';
+import { isForService } from '../../protocol/groups.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 
 export class MemberOverride {
@@ -16,9 +17,12 @@ export class MemberOverride {
 
   /** A client stops the service or puts it to sleep. Resolves when that is on disk, or cannot be. */
   async stopped(): Promise<void> {
-    const group = this.store.table('services').get(this.name)?.spec.group;
-    const call = group ? this.store.table('restarts').get(group) : undefined;
-    if (!group || !call || call.verb === 'stop' || call.verb === 'sleep') return;
+    const spec = this.store.table('services').get(this.name)?.spec;
+    if (!spec) return;
+    const calls = this.store.table('restarts').all();
+    const starting = calls.filter(([, { verb }]) => verb !== 'stop' && verb !== 'sleep');
+    const [group] = starting.find(([name, call]) => isForService(name, call, spec)) ?? [];
+    if (group === undefined) return;
     await tolerateFailure(this.store.table('overrides').put(this.name, { group }), () => undefined);
   }
 

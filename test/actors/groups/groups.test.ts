@@ -4,6 +4,7 @@ import { groupsActor } from '../../../src/actors/groups/groups.ts';
 import type { Dependency } from '../../../src/protocol/dependency_order.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import type { GroupsProtocol, StoredGroupCall } from '../../../src/protocol/groups.ts';
+import { hostLostFailure } from '../../../src/protocol/host_loss.ts';
 import type { RegistryProtocol } from '../../../src/protocol/registry.ts';
 import type { ServiceProtocol } from '../../../src/protocol/service.ts';
 import { actor, type Failure, type Ref } from '../../../src/runtime/actor.ts';
@@ -26,6 +27,8 @@ interface Group {
 interface Script {
   members: Record<string, Dependency[]>;
   kinds?: Record<string, 'service' | 'task'>;
+  /** Members that have moved to another group. */
+  moved?: string[];
   /** All members have `sleep`. */
   sleepy?: boolean;
   /** Duration of a start or a stop; a Failure is thrown after it. */
@@ -36,6 +39,7 @@ interface Script {
 async function group({
   members,
   kinds = {},
+  moved = [],
   sleepy = false,
   ms = {},
   failures = {},
@@ -81,12 +85,14 @@ async function group({
       members:
         name === 'none'
           ? []
-          : Object.entries(members).map(([name, dependsOn]) => ({
-              name,
-              dependsOn,
-              kind: kinds[name] ?? 'service',
-              sleep: sleepy ? { afterMinutes: 1 } : null,
-            })),
+          : Object.entries(members)
+              .filter(([member]) => name === null || !moved.includes(member))
+              .map(([name, dependsOn]) => ({
+                name,
+                dependsOn,
+                kind: kinds[name] ?? 'service',
+                sleep: sleepy ? { afterMinutes: 1 } : null,
+              })),
     }),
   });
   w.node.family('service:', type, (address) => address.slice('service:'.length));
@@ -101,6 +107,9 @@ const outcome = (answer: Promise<unknown>): Promise<unknown> =>
   );
 
 const BOOTED_AT = 1_000;
+
+/** The call of an earlier daemon: a restart that has stopped every member. */
+const ROW = { step: 'start', graceMs: null, timeoutMs: null, at: BOOTED_AT } as const;
 
 const SITE = { web: ['api', 'outside'], api: ['db'], db: [], mail: [] };
 
@@ -296,12 +305,94 @@ describe('any other call of a group', () => {
     },
   );
 
+  it('is not dropped because a member is busy, or the process host does not answer', async () => {
+    for (const failure of [fail('daemon_busy', 'db is being stopped'), hostLostFailure('db')]) {
+      for (const verb of [undefined, 'start', 'stop', 'sleep', 'wake'] as const) {
+        const failures: Record<string, Failure> = { db: failure, web: failure };
+        const site = await group({ members, sleepy: true, failures });
+        await site.store.table('restarts').put('site', { ...ROW, verb });
+        await site.ref.ask('resume', {});
+        await site.advance(2 * SERVICE.shutdown.hostReturnMs);
+        expect(site.store.table('restarts').all()).toHaveLength(1);
+        for (const name of ['db', 'web']) delete failures[name];
+        site.log.length = 0;
+        await site.advance(5_000);
+        expect(site.log.map((entry) => entry.split(' ')[1])).toEqual(
+          expect.arrayContaining(['db', 'db', 'web', 'web']),
+        );
+        expect(site.store.table('restarts').all()).toEqual([]);
+      }
+    }
+  });
+
+  it('is dropped at the end of the daemon, while a member is busy', async () => {
+    const failures: Record<string, Failure> = { db: fail('daemon_busy', 'db is being stopped') };
+    const site = await group({ members, failures });
+    await site.store.table('restarts').put('site', { ...ROW, verb: 'start' });
+    await site.ref.ask('resume', {});
+    await site.advance(100);
+    const done = site.ref.ask('shutdown', {});
+    delete failures['db'];
+    await site.advance(SERVICE.shutdown.hostReturnMs);
+    await done;
+    expect(site.store.table('restarts').all()).toEqual([]);
+    expect(site.log).not.toContain('ready db');
+  });
+
   it('needs no disk space', async () => {
     const site = await group({ members });
     site.store.broken = fail('storage_full', 'the disk is full');
     const stopped = site.ref.ask('stop', { name: 'site', graceMs: 5 });
     await site.advance(100);
     expect((await stopped).services.map(({ name }) => name)).toEqual(['web', 'db']);
+  });
+});
+
+describe('the members of a call that is continued', () => {
+  const before = { web: ['db'], db: [], mail: ['web'] };
+  // `mail` has moved, `new` has joined the group, and `web` is removed.
+  const after = { members: { db: [], mail: ['web', 'db'], new: ['db'] }, moved: ['mail'], sleepy: true };
+  const verbs = ['start', 'restart', 'stop', 'sleepGroup', 'wakeGroup'] as const;
+  const reached = (log: string[], ...firsts: string[]): string[] =>
+    log.filter((entry) => firsts.includes(entry.split(' ')[0] ?? ''));
+
+  it.each(verbs)('are those that the group had when it began: %s', async (verb) => {
+    const site = await group({ members: before, sleepy: true });
+    const called = site.ref.ask(verb, { name: 'site', timeoutMs: null, graceMs: null });
+    await site.advance(5);
+    const row = site.store.table('restarts').get('site');
+    await site.advance(200);
+    await called;
+    const next = await group(after);
+    if (row) await next.store.table('restarts').put('site', row);
+    await next.ref.ask('resume', {});
+    await next.advance(5);
+    // A third daemon would continue it for the same ones.
+    expect(next.store.table('restarts').get('site')?.members).toEqual(['db', 'mail']);
+    await next.advance(200);
+    const isStart = ['start', 'wakeGroup'].includes(verb);
+    expect(reached(next.log, 'stop', 'sleep')).toEqual(
+      isStart ? [] : ['mail', 'db'].map((name) => `${verb === 'sleepGroup' ? 'sleep' : 'stop'} ${name}`),
+    );
+    expect(reached(next.log, 'start')).toEqual(
+      isStart || verb === 'restart' ? ['start db', 'start mail'] : [],
+    );
+  });
+
+  it('are those of the group if an earlier version began it', async () => {
+    const next = await group(after);
+    await next.store.table('restarts').put('site', ROW);
+    await next.ref.ask('resume', {});
+    await next.advance(200);
+    expect(reached(next.log, 'start')).toEqual(['start db', 'start new']);
+  });
+
+  it('may all have been removed', async () => {
+    const next = await group(after);
+    await next.store.table('restarts').put('site', { ...ROW, members: ['web'] });
+    await next.ref.ask('resume', {});
+    await next.advance(200);
+    expect([next.log, next.store.table('restarts').all()]).toEqual([[], []]);
   });
 });
 

@@ -463,6 +463,27 @@ describe('booting', () => {
     },
   );
 
+  it('leaves out the members of a call of a group that is continued', async () => {
+    const path = join(tempDir(), 'store.mdb');
+    const before = await setting({ path });
+    const groups = { old: 'old', moved: 'other', joined: 'site', member: 'site', past: 'past', alone: null };
+    for (const [name, group] of Object.entries(groups))
+      await before.registry.ask('register', { input: input(name, { autostart: true, group }) });
+    const call = { step: 'start', graceMs: null, timeoutMs: null, at: 0 } as const;
+    const calls = before.store.table('restarts');
+    await calls.put('site', { ...call, members: ['moved', 'member'] });
+    // Of an earlier version, and from before the boot.
+    await calls.put('old', call);
+    await calls.put('past', { ...call, at: -1, members: ['past'] });
+    await before.world.node.stop();
+    await before.store.close();
+    const it = await setting({ path });
+    await it.registry.ask('boot', { autostart: true });
+    for (let turn = 0; turn < 20; turn += 1) await settle();
+    const started = it.received.filter(({ kind }) => kind === 'start').map(({ name }) => name);
+    expect(started.toSorted()).toEqual(['alone', 'joined', 'past']);
+  });
+
   it('for a returning process host starts nothing', async () => {
     const it = await again([input('web', { autostart: true })]);
     await it.registry.ask('boot', { autostart: false });

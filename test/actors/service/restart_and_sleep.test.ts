@@ -86,6 +86,19 @@ describe('what a client asks of a member while its group', () => {
     expect(kept(world)).toEqual([]);
   });
 
+  it('is started is on disk, also if the service has changed its group since the call began', async () => {
+    const rest = { ...call, verb: 'start' } as const;
+    for (const [group, members, overrides] of [
+      ['other', ['web'], [['web', { group: 'site' }]]],
+      ['site', ['db'], []],
+    ] as const) {
+      const world = await begun({ spec: { ...SPEC, group } });
+      await world.store.table('restarts').put('site', { ...rest, members: [...members] });
+      await world.ref.ask('stop', { graceMs: null });
+      expect(kept(world)).toEqual(overrides);
+    }
+  });
+
   it('is stopped, or does nothing, is not', async () => {
     const world = await member('stop');
     await world.ref.ask('stop', { graceMs: null });
