@@ -7,7 +7,7 @@ import { compareNames } from './format.ts';
 export interface Section {
   key: string;
   title: string;
-  /** The group that its actions apply to; null: none. */
+  /** The group that consists of exactly its services, apart from hooks; null: none, and for agents. */
   group: string | null;
   services: readonly Service[];
 }
@@ -40,6 +40,13 @@ const sectionTitle = ({ stack, group }: Service): string => {
   return stack ?? group ?? '';
 };
 
+/** The group that consists of exactly `members`. `sizes`: how many services are in each group. */
+function wholeGroup(members: readonly Service[], sizes: ReadonlyMap<string | null, number>): string | null {
+  const [{ group } = { group: null }] = members;
+  if (group === null || group === AGENTS || sizes.get(group) !== members.length) return null;
+  return members.every((one) => one.group === group) ? group : null;
+}
+
 /** The sections of the `services`, whose states `stateIn` returns, that match every word. Agents are last. */
 export function sectionsOf(
   services: readonly Service[],
@@ -47,7 +54,9 @@ export function sectionsOf(
   stateIn: (service: Service) => string,
 ): Section[] {
   const found = new Map<string, Service[]>();
+  const sizes = new Map<string | null, number>();
   for (const service of services) {
+    sizes.set(service.group, (sizes.get(service.group) ?? 0) + 1);
     if (words.length > 0 && !isWanted(service, stateIn(service), words)) continue;
     const key = `${isOfAgents(service) ? 1 : 0}${sectionTitle(service)}`;
     const members = found.get(key);
@@ -58,9 +67,8 @@ export function sectionsOf(
     .sort(([one], [other]) => compareNames(one, other))
     .map(([key, members]) => {
       const own = members.filter((one) => !isStackHook(one));
-      const groups = new Set(own.map(({ group }) => group));
-      const [group = null] = groups.size === 1 ? groups : [];
-      return { key, title: key.slice(1) || 'Without a group', group, services: members };
+      const title = key.slice(1) || 'Without a group';
+      return { key, title, group: wholeGroup(own, sizes), services: members };
     });
 }
 

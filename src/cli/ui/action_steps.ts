@@ -38,6 +38,12 @@ function shownTarget(model: Model): Target | null {
   return targetOf({ kind: 'service', key: '', service, agent });
 }
 
+/** Why there is no target. The calls of a group would also reach members that the section does not list. */
+const noTargetText = (model: Model): string =>
+  viewOf(model).kind === 'list' && selectedRow(model)?.kind === 'head'
+    ? 'This section is not exactly one group; mark what to act on.'
+    : 'Nothing is selected that can be started or stopped.';
+
 /** The actions that are impossible for each kind of target. */
 const IMPOSSIBLE: Readonly<Partial<Record<Target['kind'], readonly Action[]>>> = {
   group: ['remove'],
@@ -71,7 +77,7 @@ export const acting = (model: Model, action: Action, targets: readonly Target[])
 /** Runs an action on the current targets, or asks for confirmation first. */
 export function act(model: Model, wanted: Action | 'sleepOrWake'): Step {
   const [target, ...others] = shownTargets(model);
-  if (!target) return say(model, 'Nothing is selected that can be started or stopped.');
+  if (!target) return say(model, noTargetText(model));
   const all = [target, ...others];
   const areAsleep = all.every(({ isAsleep }) => isAsleep);
   const action = wanted === 'sleepOrWake' ? (areAsleep ? 'wake' : 'sleep') : wanted;

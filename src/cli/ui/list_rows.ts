@@ -116,7 +116,6 @@ export function targetOf(row: UiRow | undefined): Target | null {
     return { kind: 'workload', name: id, label: `${namespace}/${name}`, isAsleep: state === 'asleep' };
   }
   const { group } = row.members;
-  // The group of all agents has no actions of its own.
-  if (group === null || row.key.startsWith('1')) return null;
+  if (group === null) return null;
   return { kind: 'group', name: group, label: `all of ${row.title}`, isAsleep: false };
 }

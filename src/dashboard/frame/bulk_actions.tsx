@@ -1,32 +1,73 @@
-// Actions on every service that the table shows, or that is marked, after a person has confirmed them.
+// Actions on every service that the table shows, that is marked, or that a section lists. All but those on a
+// whole group ask a person first.
 import { signal } from '@preact/signals';
 import type { Service } from '../../client/browser.ts';
 import { countText } from '../../presentation/format.ts';
-import { takesBulkActions } from '../../presentation/sections.ts';
-import { actOn } from '../state/actions.ts';
+import { isOfAgents, type Section, takesBulkActions } from '../../presentation/sections.ts';
+import { actOn, actOnGroup, type GroupAction } from '../state/actions.ts';
 import { Button } from './button.tsx';
 import { ModalDialog } from './modal_dialog.tsx';
 
 const ACTIONS = ['start', 'stop', 'restart'] as const;
 export type BulkAction = (typeof ACTIONS)[number];
 
+/** What the actions are on; never both, because an agent may be working. */
+const KINDS = { service: takesBulkActions, agent: isOfAgents };
+type Kind = keyof typeof KINDS;
+
 const NAMES_SHOWN = 6;
 
 const isAsking = signal(false);
-const asked = signal<{ action: BulkAction; names: readonly string[] }>({ action: 'start', names: [] });
+const asked = signal<{ action: BulkAction; kind: Kind; names: readonly string[] }>({
+  action: 'start',
+  kind: 'service',
+  names: [],
+});
 
-/** The names of the services on which `action` has an effect. */
-const namesFor = (action: BulkAction, services: readonly Service[]): string[] =>
+/** The names of the services or agents on which `action` has an effect. */
+const namesFor = (action: BulkAction, services: readonly Service[], kind: Kind = 'service'): string[] =>
   services
-    .filter((service) => takesBulkActions(service) && (action === 'start') === (service.pid === undefined))
+    .filter((service) => KINDS[kind](service) && (action === 'start') === (service.pid === undefined))
     .map(({ name }) => name);
 
-/** Asks whether to perform `action` on the services on which it has an effect, if there are any. */
-export function askToAct(action: BulkAction, services: readonly Service[]): void {
-  const names = namesFor(action, services);
+/** Asks whether to perform `action` on the services or agents on which it has an effect, if there are any. */
+export function askToAct(action: BulkAction, services: readonly Service[], kind: Kind = 'service'): void {
+  const names = namesFor(action, services, kind);
   if (names.length === 0) return;
-  asked.value = { action, names };
+  asked.value = { action, kind, names };
   isAsking.value = true;
+}
+
+interface SectionAction {
+  action: GroupAction;
+  label: string;
+  isOff: boolean;
+  run: () => void;
+}
+
+/**
+ * Which of `actions` there are for a section: on its whole group or, after a question, on the agents that it
+ * lists. The group of all agents would take in those of other sections.
+ */
+export function sectionActions(
+  { title, group, services }: Section,
+  actions: readonly GroupAction[],
+): SectionAction[] {
+  if (group !== null)
+    return actions.map((action) => ({
+      action,
+      label: `${action} all of ${title}`,
+      isOff: false,
+      run: () => void actOnGroup(action, group),
+    }));
+  if (!services.every(isOfAgents)) return [];
+  const bulkActions = actions.flatMap((action) => ACTIONS.find((one) => one === action) ?? []);
+  return bulkActions.map((action) => ({
+    action,
+    label: `${action} all shown of ${title}`,
+    isOff: namesFor(action, services, 'agent').length === 0,
+    run: () => askToAct(action, services, 'agent'),
+  }));
 }
 
 interface BulkActionsProps {
@@ -57,8 +98,8 @@ export function BulkActions({ services, which }: BulkActionsProps) {
 
 /** The confirmation dialog, while it is open. */
 export function BulkQuestion() {
-  const { action, names } = asked.value;
-  const what = `${action} ${countText(names.length, 'service')}`;
+  const { action, kind, names } = asked.value;
+  const what = `${action} ${countText(names.length, kind)}`;
   const rest = names.length - NAMES_SHOWN;
   const answer = (isYes: boolean): void => {
     isAsking.value = false;
@@ -70,6 +111,7 @@ export function BulkQuestion() {
       <p class="soft">
         {names.slice(0, NAMES_SHOWN).join(', ')}
         {rest > 0 && ` and ${rest} more`}
+        {kind === 'agent' && action !== 'start' && '. Work under way ends.'}
       </p>
       <div class="actions">
         <Button kind="main" text={what} label={what} onPress={() => answer(true)} />

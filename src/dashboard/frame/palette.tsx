@@ -3,13 +3,14 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';
 import { toneOf } from '../../presentation/state_tone.ts';
-import { actOn, actOnGroup, GROUP_ACTIONS } from '../state/actions.ts';
+import { actOn, GROUP_ACTIONS } from '../state/actions.ts';
 import { addressOf, copyAddress, isPage, openAddress } from '../state/addresses.ts';
 import { actOnWorkload, clusterNames, workloadActionTitle, workloadPages } from '../state/cloud_data.ts';
 import { serviceList, shownState } from '../state/daemon.ts';
 import { go, openPane, VIEWS } from '../state/place.ts';
 import { isAgent, sections } from '../state/sections.ts';
 import { nextTheme, theme } from '../state/theme.ts';
+import { sectionActions } from './bulk_actions.tsx';
 import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
 import { showLog } from './dock.tsx';
 import { ModalDialog } from './modal_dialog.tsx';
@@ -81,7 +82,6 @@ const workloadCommands = (): Command[] =>
   });
 
 function allCommands(): Command[] {
-  const groups = sections.peek().flatMap(({ group }) => group ?? []);
   return [
     ...VIEWS.map((view) => ({
       title: view,
@@ -96,13 +96,11 @@ function allCommands(): Command[] {
       run: () =>
         go({ view: 'logs', name: null, query: { names: services.map(({ name }) => name).join(',') } }),
     })),
-    ...groups.flatMap((group) =>
-      GROUP_ACTIONS.map((action) => ({
-        title: `${action} all of ${group}`,
-        hint: 'group',
-        run: () => void actOnGroup(action, group),
-      })),
-    ),
+    ...sections
+      .peek()
+      .flatMap((section) => sectionActions(section, GROUP_ACTIONS))
+      .filter(({ isOff }) => !isOff)
+      .map(({ label, run }) => ({ title: label, hint: 'group', run })),
     ...workloadCommands(),
     {
       title: 'change the theme',

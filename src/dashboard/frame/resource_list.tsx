@@ -3,12 +3,12 @@
 import type { Service } from '../../client/browser.ts';
 import { countText, cpuText, memoryText } from '../../presentation/format.ts';
 import { isOfAgents, listedName, type Section, takesBulkActions } from '../../presentation/sections.ts';
-import { actOnGroup } from '../state/actions.ts';
 import { serviceList, shownState, usageOf } from '../state/daemon.ts';
 import { isMarked, isMarking } from '../state/marks.ts';
 import { go, keptSearch, linkTo, setFilter, shownPlace } from '../state/place.ts';
 import { type ListRow, listRows } from '../state/sections.ts';
 import { selectedRowKey } from '../state/workload_tree.ts';
+import { sectionActions } from './bulk_actions.tsx';
 import { Button } from './button.tsx';
 import { ClippedName } from './clipped_name.tsx';
 import { Icon } from './icon.tsx';
@@ -25,7 +25,7 @@ const runningText = ({ services: members }: Section): string =>
   `${members.filter(({ status }) => status === 'running').length}/${members.length}`;
 
 function SectionHead({ section }: { section: Section }) {
-  const { title, group, services } = section;
+  const { title, services } = section;
   const names = services.map(({ name }) => name).join(',');
   return (
     <div class="section-head">
@@ -40,16 +40,9 @@ function SectionHead({ section }: { section: Section }) {
           label={`logs of ${title}`}
           onPress={() => go({ view: 'logs', name: null, query: { names } })}
         />
-        {group !== null &&
-          (['start', 'restart', 'stop'] as const).map((action) => (
-            <Button
-              key={action}
-              kind="quiet"
-              icon={action}
-              label={`${action} all of ${group}`}
-              onPress={() => void actOnGroup(action, group)}
-            />
-          ))}
+        {sectionActions(section, ['start', 'restart', 'stop']).map(({ action, label, isOff, run }) => (
+          <Button key={action} kind="quiet" icon={action} label={label} isOff={isOff} onPress={run} />
+        ))}
       </span>
     </div>
   );

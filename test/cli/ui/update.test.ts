@@ -9,7 +9,7 @@ import {
   type Model,
   viewOf,
 } from '../../../src/cli/ui/model.ts';
-import type { LogEntry } from '../../../src/client/records.ts';
+import type { LogEntry, Service } from '../../../src/client/records.ts';
 import { entryKey } from '../../../src/presentation/log_entry.ts';
 import { must } from '../../kit/must.ts';
 import {
@@ -88,6 +88,21 @@ describe('actions', () => {
     expect(told(asked, ...pressed('n'))).toEqual([{ ...asked, dialog: null }]);
     const [, effect] = told(asked, ...pressed('y'));
     expect(effect).toMatchObject({ kind: 'act', action: 'stop', target: { kind: 'group', name: 'shop' } });
+  });
+
+  it.each<[what: string, services: Service[], keys: string[]]>([
+    ['a search hides some of it', SHOP, ['/', ...'web', 'Enter', 'k']],
+    ['a group has others', [...SHOP, serviceOf('other--web', { stack: 'other', group: 'shop' })], []],
+    ['of agents', [...BOT, agentService('shop--bot')], []],
+  ])('are none on a section that is no whole group: %s', (_what, services, keys) => {
+    const [model] = told(showing(services), ...pressed('g'), ...pressed(...keys));
+    const heads = model.rows.filter((row) => row.kind === 'head' && row.key !== '0');
+    for (const { key: selected } of heads) {
+      const [asked, ...effects] = told({ ...model, selected }, ...pressed('x'));
+      expect([asked.dialog, effects]).toEqual([null, []]);
+      expect(screenOf(asked).join('\n')).toContain('This section is not exactly one group');
+    }
+    expect(heads).not.toEqual([]);
   });
 
   it('on several marked services ask once, apply to each, and clear the marks', () => {
