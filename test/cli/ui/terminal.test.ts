@@ -138,7 +138,10 @@ it('berth ui lists, starts, restarts and stops services, shows logs, resizes, an
   screen.resize(40, 8);
   await screen.until(/^ Berth {2}✗ 1 crashed/);
   screen.resize(80, 24);
-  screen.type('qx');
+  screen.type('q');
+  // A stop during the restart would end it with a notice that names the service.
+  await screen.until(/^› ● worker +running/);
+  screen.type('x');
   await screen.until(/^› ○ worker +stopped/);
   screen.type('Xy');
   await eventually(() => screen.lines().every((line) => !line.includes('worker')), screen.lines);
