@@ -115,7 +115,6 @@ class SharedCloud {
     if (!vault) return lease.release();
     if (this.told !== '') report('this Berth has the clusters now');
     // One name for all Berths of the database, so that a sleep by one counts as its own for the next.
-    if (this.data.cloud.relay) this.node.ref('relay').tell('passOn', { target: null });
     const self = `shared/${vault.kek.slice(0, 8)}`;
     await startCloud(this.node, this.data, {
       store,

@@ -119,6 +119,8 @@ export async function startCloud(
   // Active tethers are reopened before anything is answered. `clusters`, which receives the state of each
   // cluster, has already started.
   await opener.ask('boot', {});
+  // Not before there are workloads: it closes what it carries without them.
+  if (relay) node.ref('relay').tell('passOn', { target: null });
   await node.start('principals', principalsActor, { store, hasRelay: relay !== null });
   await node.start('policies', policiesActor, { store });
   await node.start('sweeper', sweeperActor, { intervalMs: sweepMs });

@@ -30,7 +30,8 @@ async function setupTethers(node: Node, { addressRule, cloud }: ThreadData): Pro
     maxConnections: share(TETHER.held.maxConnections),
     maxBytes: share(TETHER.held.maxBytes),
   });
-  const config = { rule: addressRule, peers, networkClock: systemClock, held };
+  const isShared = cloud.databaseUrl !== '';
+  const config = { rule: addressRule, peers, networkClock: systemClock, held, isShared };
   const link = cloud.remote && (await import('./remote_berth.ts')).remoteLink(cloud.remote, reportDefect);
   if (link) node.scope.defer(() => link.close());
   node.family('tether:', tetherActor, () => ({ ...config, link }));

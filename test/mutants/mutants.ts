@@ -573,6 +573,22 @@ export const MUTANTS: readonly Mutant[] = [
       '        await workloads',
       ['test/actors/tethers/workload_waker.test.ts'],
     ],
+    [
+      'tether-without-lease',
+      'a Berth that has lost its lease goes on forwarding for tokens that were revoked at the next one',
+      'src/actors/tethers/tether.ts',
+      'if (config.isShared) endWithCloud();',
+      '',
+      ['test/actors/tethers/ended_cloud_thread.test.ts'],
+    ],
+    [
+      'relay-without-lease',
+      'a relay takes connections for workloads that another Berth may have',
+      'src/actors/tethers/relay.ts',
+      'if (config.isShared) workloads.watch();',
+      '',
+      ['test/actors/tethers/relay.test.ts'],
+    ],
   ]),
   ...area('cloud', [
     [

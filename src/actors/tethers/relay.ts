@@ -7,7 +7,7 @@ import {
   listenForRelays,
   type RelayAddress,
   type RelayServer,
-  type RelayTarget,
+  type RelayServerOptions,
 } from '../../adapters/relay/relay_server.ts';
 import { newTicket, type ReadTicket, readTicket, type TicketHolder } from '../../adapters/relay/ticket.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -103,35 +103,67 @@ function quotaRefusal(
   return isTooMany ? `you have ${maxStreams} connections, the most allowed (cloud.quota_connections)` : null;
 }
 
-/** Ends the connections to any Berth but the one that has the workloads now; null: this one. */
-function endOthers(server: RelayServer, before: RelayTarget | null, now: RelayTarget | null): void {
-  // Nothing here knows any more what their holders may do, or where the workloads' pods are.
-  if (now !== null && before === null) server.endOwn('another Berth has the clusters now');
-  // A Berth that stands still, or whose machine has vanished, does not end them itself.
-  server.endPassed(now);
+/** Who has the workloads: connections to anybody else end. */
+class WorkloadsHolder {
+  /** Its relay; null: this one. `nobody`: none that is known. */
+  relay: ReturnType<RelayServerOptions['passesTo']> = null;
+  server: RelayServer | null = null;
+  private readonly context: Context;
+  private readonly ports: RelayPorts;
+  private isWatching = false;
+
+  constructor(context: Context, ports: RelayPorts) {
+    this.context = context;
+    this.ports = ports;
+  }
+
+  change(now: WorkloadsHolder['relay']): null {
+    const { relay: before, server, ports } = this;
+    this.relay = now;
+    // Nothing here knows any more what their holders may do, or where the workloads' pods are.
+    if (now !== null && before === null) {
+      server?.endOwn('this Berth no longer has the clusters');
+      ports.closeAll();
+    }
+    // A Berth that stands still, or whose machine has vanished, does not end them itself.
+    server?.endPassed(now === 'nobody' ? null : now);
+    return null;
+  }
+
+  /** Must be called for each connection that is carried here, so that it ends with the cloud thread. */
+  watch(): void {
+    if (this.isWatching) return;
+    this.isWatching = true;
+    this.context.watch('workloads', () => {
+      this.isWatching = false;
+      if (this.relay === null) this.change('nobody');
+    });
+  }
 }
 
 /** `relay`: docs/reference.md "Relay". */
 export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (context, config) => {
   const { clock, scope } = context;
-  let server: RelayServer | null = null;
   const ended = new EndedTickets();
-  let other: RelayTarget | null = null;
   // Comes after the ports are closed, which tell their clients the reason.
-  scope.defer(async () => server?.close());
+  scope.defer(async () => workloads.server?.close());
   const ports = new RelayPorts(context, config);
-  const refusal = (by: RelayHolder) => quotaRefusal(config.maxStreams, server, by);
+  const workloads = new WorkloadsHolder(context, ports);
+  const refusal = (by: RelayHolder) => quotaRefusal(config.maxStreams, workloads.server, by);
   const listen = async (): Promise<void> => {
     try {
       const opened = await listenForRelays({
         ...config.address,
         clock: config.networkClock,
-        passesTo: () => other,
+        passesTo: () => workloads.relay,
         readTicket: (ticket) => ended.valid(readTicket(config.cloudToken, ticket, clock.now())),
-        eventsOf: (holder) => streamEvents({ context, ports, holder, refusal }),
+        eventsOf(holder) {
+          if (config.isShared) workloads.watch();
+          return streamEvents({ context, ports, holder, refusal });
+        },
       });
       if (scope.signal.aborted) return await opened.close();
-      server = opened;
+      workloads.server = opened;
       config.onListening({ port: opened.port });
     } catch (error) {
       // Another program has the port, or the certificate cannot be read. Both may be temporary.
@@ -142,15 +174,12 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
   await listen();
   return {
     admit({ holder }) {
+      const { server } = workloads;
       if (!server) throw fail('daemon_busy', 'the relay is not listening at the moment');
       const port = config.isBehindProxy ? null : server.port;
       return { ...newTicket(config.cloudToken, clock.now(), holder), port };
     },
-    passOn({ target }) {
-      if (server) endOthers(server, other, target);
-      other = target;
-      return null;
-    },
+    passOn: ({ target }) => workloads.change(target),
     workloadSleeping({ workloadId, isSleeping }) {
       ports.noteSleep(workloadId, isSleeping);
       return null;
@@ -161,7 +190,7 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
     },
     rightsChanged({ subject }) {
       ended.note(subject, clock.now());
-      server?.end(subject);
+      workloads.server?.end(subject);
       return null;
     },
     relabelled: ({ ids }) => context.replyLater(ports.closeLost(ids).then(() => null)),

@@ -31,7 +31,7 @@ export class RelayPorts {
   constructor(context: Context, config: Omit<TetherConfig, 'link'>) {
     this.context = context;
     this.config = config;
-    context.scope.defer(() => this.close(() => true));
+    context.scope.defer(() => this.closeAll());
     context.clock.every(RELAY.idlePortMs / 4, () => this.review());
   }
 
@@ -82,6 +82,10 @@ export class RelayPorts {
       const answer = await tolerateFailure(asked, () => null);
       if (answer?.isAllowed === false) this.close((other) => other === port);
     }
+  }
+
+  closeAll(): void {
+    this.close(() => true);
   }
 
   closeCluster(clusterId: string): void {

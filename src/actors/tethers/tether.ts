@@ -61,12 +61,20 @@ async function openTether(
 export const tetherActor = actor<TetherProtocol, TetherConfig>('tether', (context, config) => {
   const id = context.address.slice('tether:'.length);
   let opened: OpenTether | null = null;
+  let endsWithCloud = false;
+  // From its first order on: without a cloud thread, an actor that watches earlier ends before its first
+  // message, which then starts another one.
+  const endWithCloud = (): void => {
+    if (!endsWithCloud) context.watch('tethers', () => context.end());
+    endsWithCloud = true;
+  };
   context.ref('tethers').tell('listenerMissing', { id });
   return {
     async open({ tether, ports, numbers }) {
       // A second `open` comes from a restarted `tethers`, which does not know the numbers.
       if (opened) opened.clients.reportAgain();
       else {
+        if (config.isShared) endWithCloud();
         const tell = (changed: TetherStats): void =>
           context.ref('tethers').tell('stats', { id, numbers: changed });
         const report = config.report ?? tell;

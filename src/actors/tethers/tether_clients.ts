@@ -29,6 +29,11 @@ export interface TetherConfig {
   held: HeldConnections;
   /** The link to the Berth that holds the workloads; null: their clusters are registered here. */
   link: RelayLink | null;
+  /**
+   * Whether another Berth may have the workloads once the cloud thread has ended: then what is open ends with
+   * that thread, because nothing here knows any more who may use it. Absent: it stays open.
+   */
+  isShared?: boolean;
   /** Receives the numbers; absent: `tethers` does. */
   report?: (numbers: TetherStats) => void;
 }

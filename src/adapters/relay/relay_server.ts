@@ -35,8 +35,8 @@ export interface RelayAddress {
 
 export interface RelayServerOptions extends RelayAddress {
   clock: Clock;
-  /** The relay of the Berth that holds the workloads; null: this one. */
-  passesTo(): RelayTarget | null;
+  /** The relay of the Berth that holds the workloads; null: this one. `nobody`: none that is known. */
+  passesTo(): RelayTarget | 'nobody' | null;
   /** The holder of the ticket; null if it is not valid. */
   readTicket(ticket: string): { holder: TicketHolder } | null;
   /** The events of a new connection. `holder` returns its holder at the time of the call. */
@@ -211,6 +211,7 @@ function answerUpgrade(options: RelayServerOptions, upgrade: Upgrade): number | 
   if (typeof found === 'number') return found;
   strangers.remove(request.socket);
   const target = options.passesTo();
+  if (target === 'nobody') return 503;
   // Two relays that each take the other for the lease holder would forward a connection in a loop.
   if (target && request.headers[PASSED_ON] !== undefined) return 503;
   if (target) passUpgrade(target, request, socket, head, passed);

@@ -24,25 +24,32 @@ import { heldConnections, RULE } from './tether_kit.ts';
 const TOKEN = 'the-token';
 const ignore = (): void => undefined;
 
-/** A relay of workloads that are unknown, and a connection to it. `maxStreams`: of each holder. */
+/**
+ * A relay of workloads that are unknown, and a connection to it. `maxStreams`: of each holder. `isShared`: with a
+ * shared database.
+ */
 async function relay({
   holder = null,
   maxStreams = 0,
+  isShared = false,
 }: {
   holder?: RelayHolder | null;
   maxStreams?: number;
+  isShared?: boolean;
 } = {}) {
   const space = world();
-  const workloads = await space.stand<WorkloadsProtocol>('workloads', {
-    tetherTarget: ({ id }) => {
-      throw fail('unknown_workload', `there is no workload ${id}`);
-    },
-  });
+  const startCloud = () =>
+    space.stand<WorkloadsProtocol>('workloads', {
+      tetherTarget: ({ id }) => {
+        throw fail('unknown_workload', `there is no workload ${id}`);
+      },
+    });
+  const workloads = await startCloud();
   const peers = await openLoopbackPeers();
   afterThisTest(() => peers.close());
   let port = 0;
   const actor = await space.start('relay', relayActor, {
-    ...{ rule: RULE, peers, networkClock: realTime, held: heldConnections() },
+    ...{ rule: RULE, peers, networkClock: realTime, held: heldConnections(), isShared },
     ...{ address: { bind: '127.0.0.1', port: 0 }, isBehindProxy: false, cloudToken: TOKEN, maxStreams },
     onListening: (result) => {
       if ('port' in result) port = result.port;
@@ -68,6 +75,9 @@ async function relay({
     ticketOf,
     actor,
     clock: space.clock,
+    /** Takes the workloads away, as the end of the cloud thread does. */
+    endCloud: () => space.node.end('workloads'),
+    startCloud,
   };
 }
 
@@ -199,4 +209,41 @@ it('a relay ends what it passes on to a Berth that no longer has the clusters, a
   expect([mux.isOpen, silent.clients.size]).toEqual([true, 1]);
   await actor.ask('passOn', { target: null });
   await eventually(() => !mux.isOpen && silent.clients.size === 0);
+});
+
+it('a relay with a shared database ends what it carries with the cloud thread, and takes no more until the next one', async () => {
+  const { mux, actor, workloads, dial, endCloud, startCloud } = await relay({ isShared: true });
+  workloads.answer({
+    tetherTarget: () => {
+      throw fail('daemon_busy', 'connections wait until it is not');
+    },
+  });
+  const { found } = opened(mux, {});
+  await eventually(() => workloads.of('tetherTarget').length > 0);
+  let last = mux;
+  for (let life = 0; life < 2; life += 1) {
+    await endCloud();
+    await eventually(() => found.end !== '' && !last.isOpen);
+    await expect(dial(null)).rejects.toMatchObject({ message: expect.stringContaining('503') });
+    const later = await startCloud();
+    await actor.ask('passOn', { target: null });
+    last = await dial(null);
+    opened(last, {});
+    // It is opened anew: what was known of the pods may no longer be true.
+    await eventually(() => later.of('referenceOf').length === 1);
+  }
+});
+
+it('a relay without a shared database carries its connections on when the cloud thread ends', async () => {
+  const { mux, workloads, dial, endCloud } = await relay();
+  workloads.answer({
+    tetherTarget: () => {
+      throw fail('daemon_busy', 'connections wait until it is not');
+    },
+  });
+  const { found } = opened(mux, {});
+  await eventually(() => workloads.of('tetherTarget').length > 0);
+  await endCloud();
+  expect((await dial(null)).isOpen).toBe(true);
+  expect([mux.isOpen, found.end]).toEqual([true, '']);
 });
