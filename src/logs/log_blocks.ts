@@ -2,7 +2,14 @@
 // in memory, so a search over gigabytes takes the memory of a block per service.
 import { fstatSync, readSync } from 'node:fs';
 import { decodeIndexRecord, decodeRunMark, isSameOutput, type LogRunMark, RECORD_BYTES } from './format.ts';
-import { closePair, type LogFilePair, openCurrent, openRotated, rotatedStartsOrNone } from './log_pairs.ts';
+import {
+  closePair,
+  countRecords,
+  type LogFilePair,
+  openCurrent,
+  openRotated,
+  rotatedStartsOrNone,
+} from './log_pairs.ts';
 
 /** Adjacent bytes `[from, to)` of a block, of one stream and run. */
 export interface LogSpan {
@@ -83,7 +90,7 @@ export class LogFiles {
     if (current) {
       // The size is read first, so that every byte within it already has its record.
       current.size = fstatSync(current.log).size;
-      current.records = Math.floor(fstatSync(current.index).size / RECORD_BYTES);
+      current.records = countRecords(current.index);
     }
     this.rotated = current ? rotatedStartsOrNone(folder).filter((start) => start < current.start) : [];
     this.end = current ? current.start + current.size : 0;

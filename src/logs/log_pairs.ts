@@ -26,6 +26,21 @@ export interface LogFilePair {
 /** A rotation while the pair is being opened requires another attempt. So many in a row do not occur. */
 const OPEN_ATTEMPTS = 20;
 
+const record = Buffer.alloc(RECORD_BYTES);
+
+/**
+ * How many whole records an index has, without the zeros that a loss of power may leave at its end. The first
+ * record always counts.
+ */
+export function countRecords(index: number): number {
+  let count = Math.floor(fstatSync(index).size / RECORD_BYTES);
+  for (; count > 1; count -= 1) {
+    readSync(index, record, 0, RECORD_BYTES, (count - 1) * RECORD_BYTES);
+    if (record.some((byte) => byte !== 0)) break;
+  }
+  return count;
+}
+
 /** Opens a pair. undefined when a rotation has left it incomplete or mismatched. */
 function openPair(logPath: string, indexPath: string): LogFilePair | undefined {
   const opened: number[] = [];
@@ -35,7 +50,7 @@ function openPair(logPath: string, indexPath: string): LogFilePair | undefined {
     const [index = -1, log = -1] = opened;
     const stat = fstatSync(index);
     // If the name now leads to another index, the opened log may belong to that one.
-    const records = Math.floor(stat.size / RECORD_BYTES);
+    const records = countRecords(index);
     if (records === 0 || statSync(indexPath).ino !== stat.ino) throw new Error('rotated');
     const head = Buffer.alloc(RECORD_BYTES);
     readSync(index, head, 0, RECORD_BYTES, 0);

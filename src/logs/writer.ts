@@ -33,6 +33,7 @@ import {
   rotatedFileName,
   rotatedStarts,
 } from './format.ts';
+import { countRecords } from './log_pairs.ts';
 
 /** Interval between checks for files that were removed or truncated from outside. */
 const CHECK_MS = 1_000;
@@ -100,7 +101,7 @@ function indexExtentOf(path: string): IndexExtent | undefined {
   if (size === undefined || size < RECORD_BYTES) return undefined;
   const fd = openRegularFile(path, O_RDONLY);
   try {
-    const indexed = size - (size % RECORD_BYTES);
+    const indexed = countRecords(fd) * RECORD_BYTES;
     readSync(fd, recordBuffer, 0, RECORD_BYTES, 0);
     const start = decodeIndexRecord(recordBuffer, 0).offset;
     readSync(fd, recordBuffer, 0, RECORD_BYTES, indexed - RECORD_BYTES);

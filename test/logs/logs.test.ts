@@ -323,6 +323,20 @@ describe('a reopened log', () => {
     expect(tail()).toBe('one\ntwo\n');
   });
 
+  test('ignores zeros at the end of the index, as after a loss of power', () => {
+    open();
+    out('one\n');
+    err('two\n');
+    log.close();
+    appendFileSync(join(folder, 'out.idx'), Buffer.alloc(4_096));
+    expect(tail()).toBe('one\ntwo\n');
+    open();
+    expect(log.end).toBe(8);
+    out('three\n');
+    expect(tail()).toBe('one\ntwo\nthree\n');
+    expect(tail({ stream: 'stderr' })).toBe('two\n');
+  });
+
   test('never reuses offsets, even if the end of the log was lost', () => {
     open();
     out('one\n');
