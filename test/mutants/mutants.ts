@@ -67,6 +67,7 @@ const RENEWAL = ['test/actors/cloud/token_renewal.test.ts'];
 const WORKLOAD_PAGES = ['test/dashboard/workload_pages.test.ts'];
 const WORKLOAD_LIST = ['test/e2e/page_workload_list.test.ts'];
 const PAGE_SESSION = ['test/e2e/page_session.test.ts'];
+const PAGE_PROMPTS = ['test/e2e/page_prompts.test.ts'];
 const PAGE_VIEWS = ['test/e2e/page_views.test.ts'];
 
 export const MUTANTS: readonly Mutant[] = [
@@ -1542,6 +1543,30 @@ export const MUTANTS: readonly Mutant[] = [
       '...added.filter(isMarkable)',
       '...added',
       ['test/e2e/page_marks.test.ts'],
+    ],
+    [
+      'page-prompt-held',
+      'a prompt that waits for its turn holds a connection',
+      'src/dashboard/state/waiting_prompts.ts',
+      '{ text, timeout: START_MS }',
+      '{ text, queue: true }',
+      PAGE_PROMPTS,
+    ],
+    [
+      'page-prompt-first',
+      'a prompt fails when that of another client comes first',
+      'src/dashboard/state/waiting_prompts.ts',
+      "new Set(['agent_working', 'wait_timeout'])",
+      "new Set(['wait_timeout'])",
+      PAGE_PROMPTS,
+    ],
+    [
+      'page-prompt-next-run',
+      'a prompt that waits is typed into a later process of its agent',
+      'src/dashboard/state/waiting_prompts.ts',
+      'isEnded = agent.pid !== pid;',
+      'isEnded = false;',
+      PAGE_PROMPTS,
     ],
     [
       'page-no-cloud',

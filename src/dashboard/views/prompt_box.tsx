@@ -1,9 +1,9 @@
-// The field for a prompt. The daemon types it as soon as the agent can take it: docs/reference.md "Prompt".
+// The field for a prompt, which is typed as soon as the agent takes it: docs/reference.md "Prompt".
 import type { Agent } from '../../client/browser.ts';
 import { Button } from '../frame/button.tsx';
 import { perform, underWay } from '../state/actions.ts';
 import { draftOf } from '../state/drafts.ts';
-import { client } from '../state/session.ts';
+import { promptInTurn, waitingPrompts } from '../state/waiting_prompts.ts';
 
 /** What happens to a prompt in these states. In other states, the agent takes it at once. */
 const HINTS: Partial<Record<Agent['state'], string>> = {
@@ -13,17 +13,28 @@ const HINTS: Partial<Record<Agent['state'], string>> = {
   asleep: 'It sleeps: a prompt wakes it',
 };
 
+/** What becomes of the prompt for an agent in `state`; of one that waits, also that only the tab has it. */
+function hintOf(state: Agent['state'], isSending: boolean, isWaiting: boolean): string {
+  if (!isWaiting) return HINTS[state] ?? (isSending ? 'typing' : '');
+  return `${HINTS[state] ?? 'Another prompt comes first'}. It is lost if this tab is closed`;
+}
+
 /** The field and its button. Enter sends the prompt, Shift-Enter begins a new line. */
 export function PromptBox({ agent: { name, state } }: { agent: Agent }) {
   const label = `prompt for ${name}`;
   const draft = draftOf(label);
   const text = draft.value;
   const title = `prompt ${name}`;
-  const isWaiting = underWay.value.has(title);
-  const isOff = isWaiting || state === 'blocked' || text.trim() === '';
+  const isSending = underWay.value.has(title);
+  const waiting = waitingPrompts.value.get(name);
+  const isOff = isSending || state === 'blocked' || text.trim() === '';
   const send = async (): Promise<void> => {
     if (isOff) return;
-    if (await perform(title, () => client.promptAgent(name, { text, queue: true }))) draft.value = '';
+    let isTyped = false;
+    await perform(title, async () => {
+      isTyped = await promptInTurn(name, text);
+    });
+    if (isTyped) draft.value = '';
   };
   return (
     <div class="prompt-box">
@@ -32,7 +43,7 @@ export function PromptBox({ agent: { name, state } }: { agent: Agent }) {
         rows={1}
         aria-label={label}
         placeholder="Prompt"
-        readOnly={isWaiting}
+        readOnly={isSending}
         value={text}
         onInput={(event) => {
           draft.value = event.currentTarget.value;
@@ -44,8 +55,11 @@ export function PromptBox({ agent: { name, state } }: { agent: Agent }) {
         }}
       />
       <span class="soft" role="status">
-        {HINTS[state] ?? (isWaiting ? 'typing' : '')}
+        {hintOf(state, isSending, waiting !== undefined)}
       </span>
+      {waiting && (
+        <Button text="take back" label={`take back the prompt for ${name}`} onPress={() => waiting.abort()} />
+      )}
       <Button text="send" label={`send the prompt to ${name}`} isOff={isOff} onPress={() => void send()} />
     </div>
   );
