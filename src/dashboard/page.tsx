@@ -1,6 +1,7 @@
 // The page at `/`: the frame, and the view that the address names. The page shows everything that the daemon
 // sends as plain text.
 import { render } from 'preact';
+import { ActionQuestion } from './frame/action_question.tsx';
 import { BulkQuestion } from './frame/bulk_actions.tsx';
 import { Dock } from './frame/dock.tsx';
 import { Help } from './frame/help.tsx';
@@ -53,6 +54,7 @@ function Page() {
       <Palette />
       <Help />
       <BulkQuestion />
+      <ActionQuestion />
       <Login />
     </div>
   );

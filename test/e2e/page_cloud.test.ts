@@ -76,6 +76,8 @@ it.runIf(hasChromium)(
         box.scrollTop = box.scrollHeight;
       });
     await row(last).getByRole('button', { name: 'sleep' }).click();
+    await page.getByText('It serves nobody until it is woken.').waitFor();
+    await page.getByRole('button', { name: 'sleep the workload' }).click();
     await row(last).getByText('sleeping').waitFor();
     cluster.change('Deployment', namespaceOf(WORKLOADS - 1), last, (object) => {
       object.status = { replicas: 0, observedGeneration: object.metadata.generation };

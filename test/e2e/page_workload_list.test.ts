@@ -56,6 +56,7 @@ it.runIf(hasChromium)(
     await page.keyboard.press('j');
     await page.locator('h1', { hasText: 'cart' }).waitFor();
     await page.keyboard.press('x');
+    await page.getByRole('button', { name: 'sleep the workload shop/cart' }).click();
     await page.locator('.view-head .state', { hasText: 'sleeping' }).waitFor();
     cluster.change('Deployment', 'shop', 'cart', (object) => {
       object.status = { replicas: 0, observedGeneration: object.metadata.generation };

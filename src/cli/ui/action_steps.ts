@@ -1,5 +1,6 @@
 // Actions: what a key does to the shown or selected targets, and which actions ask for confirmation.
 
+import { questionBefore } from '../../presentation/questions.ts';
 import { isOfAgents } from '../../presentation/sections.ts';
 import { faultOfPrompt } from '../../protocol/prompt_text.ts';
 import { targetOf } from './list_rows.ts';
@@ -49,15 +50,6 @@ const IMPOSSIBLE: Readonly<Partial<Record<Target['kind'], readonly Action[]>>> =
   group: ['remove'],
   workload: ['restart', 'remove'],
 };
-
-/** The confirmation to ask for before an action; null if it needs none. */
-function questionBefore(action: Action, { kind, label }: Target): string | null {
-  if (action === 'remove') return `Stop ${label} and remove it with its logs?`;
-  if (action === 'start' || action === 'wake' || kind === 'service') return null;
-  if (kind === 'agent') return action === 'sleep' ? null : `${action} ${label}? What it is doing ends.`;
-  if (kind === 'workload') return `Put ${label} to sleep? It serves nobody until it is woken.`;
-  return `${action} ${label}?`;
-}
 
 /** The confirmation to ask for before an action on several targets; null if it needs none. */
 function questionBeforeMany(action: Action, count: number): string | null {

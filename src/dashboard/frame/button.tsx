@@ -12,6 +12,8 @@ interface ButtonProps {
   isOff?: boolean;
   /** For a toggle button: whether it is on. */
   isPressed?: boolean;
+  /** In a dialog: whether it has the focus when the dialog opens. */
+  hasFirstFocus?: boolean;
   /** The key that does the same. */
   keyHint?: string;
   kind?: 'normal' | 'main' | 'quiet' | 'danger';
@@ -19,7 +21,17 @@ interface ButtonProps {
 
 /** A button with an accessible name, and its key in the tooltip. */
 export function Button(props: ButtonProps) {
-  const { label, icon, text, onPress, isOff = false, isPressed, keyHint, kind = 'normal' } = props;
+  const {
+    label,
+    icon,
+    text,
+    onPress,
+    isOff = false,
+    isPressed,
+    hasFirstFocus,
+    keyHint,
+    kind = 'normal',
+  } = props;
   return (
     <button
       type="button"
@@ -29,6 +41,7 @@ export function Button(props: ButtonProps) {
       aria-label={label}
       aria-disabled={isOff}
       aria-pressed={isPressed}
+      autofocus={hasFirstFocus}
       title={keyHint === undefined ? label : `${label} (${keyHint})`}
       onClick={(event) => {
         event.stopPropagation();

@@ -1,14 +1,14 @@
 // The keyboard shortcuts of the page. They are off in text fields and in terminals.
 import { toneOf } from '../../presentation/state_tone.ts';
 import { toggleWorst } from '../logs/log_view.tsx';
-import { actOn } from '../state/actions.ts';
 import { copyAddress, openAddress } from '../state/addresses.ts';
-import { actOnWorkload, type WorkloadAction, workloadPages } from '../state/cloud_data.ts';
+import { type WorkloadAction, workloadPages } from '../state/cloud_data.ts';
 import { serviceByName, shownState } from '../state/daemon.ts';
 import { endMarking, mark, markedServices, switchMark } from '../state/marks.ts';
 import { go, openPane, shownPlace, VIEWS } from '../state/place.ts';
 import { isAgent, type ListRow, listRows } from '../state/sections.ts';
 import { selectedRowKey, selectedWorkloadId } from '../state/workload_tree.ts';
+import { requestAction, requestWorkloadAction } from './action_question.tsx';
 import { askToAct, type BulkAction } from './bulk_actions.tsx';
 import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
 import { showLog } from './dock.tsx';
@@ -75,7 +75,7 @@ function markSelected(): void {
 /** Performs `action` on the marked services after a question, or on the selected service. */
 function actOnChosen(action: BulkAction): void {
   if (markedServices.peek().length > 0) askToAct(action, markedServices.peek());
-  else withSelected((name) => void actOn(action, name));
+  else withSelected((name) => requestAction(action, name));
 }
 
 /** Selects the next service that has crashed, or agent that waits for an answer, after the selected one. */
@@ -98,7 +98,7 @@ function withSelected(action: (name: string) => void): void {
 function actOnSelectedWorkload(action: WorkloadAction): boolean {
   const id = selectedWorkloadId.peek();
   const workload = workloadPages.rows.peek().find((one) => one.id === id);
-  if (workload) void actOnWorkload(action, workload);
+  if (workload) requestWorkloadAction(action, workload);
   return id !== null;
 }
 

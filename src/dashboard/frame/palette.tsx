@@ -3,13 +3,14 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';
 import { toneOf } from '../../presentation/state_tone.ts';
-import { actOn, GROUP_ACTIONS } from '../state/actions.ts';
+import { GROUP_ACTIONS } from '../state/actions.ts';
 import { addressOf, copyAddress, isPage, openAddress } from '../state/addresses.ts';
-import { actOnWorkload, clusterNames, workloadActionTitle, workloadPages } from '../state/cloud_data.ts';
+import { clusterNames, workloadActionTitle, workloadPages } from '../state/cloud_data.ts';
 import { serviceList, shownState } from '../state/daemon.ts';
 import { go, openPane, VIEWS } from '../state/place.ts';
 import { isAgent, sections } from '../state/sections.ts';
 import { nextTheme, theme } from '../state/theme.ts';
+import { requestAction, requestWorkloadAction } from './action_question.tsx';
 import { sectionActions } from './bulk_actions.tsx';
 import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
 import { showLog } from './dock.tsx';
@@ -51,7 +52,7 @@ function serviceCommands(service: Service): Command[] {
     ...(['start', 'stop', 'restart'] as const).map((action) => ({
       title: `${action} ${name}`,
       hint: 'action',
-      run: () => void actOn(action, name),
+      run: () => requestAction(action, name),
     })),
     ...(isPage(service) && addressOf(service) !== null
       ? [{ title: `open ${name}`, hint: 'address', run: () => openAddress(name) }]
@@ -76,7 +77,7 @@ const workloadCommands = (): Command[] =>
       {
         title: visibleLine(workloadActionTitle(action, workload)),
         hint,
-        run: () => void actOnWorkload(action, workload),
+        run: () => requestWorkloadAction(action, workload),
       },
     ];
   });

@@ -5,7 +5,7 @@ import { countText, cpuText, memoryText } from '../../presentation/format.ts';
 import { isOfAgents, listedName, type Section, takesBulkActions } from '../../presentation/sections.ts';
 import { serviceList, shownState, usageOf } from '../state/daemon.ts';
 import { isMarked, isMarking } from '../state/marks.ts';
-import { go, keptSearch, linkTo, setFilter, shownPlace } from '../state/place.ts';
+import { clickedAgent, go, keptSearch, linkTo, setFilter, shownPlace } from '../state/place.ts';
 import { type ListRow, listRows } from '../state/sections.ts';
 import { selectedRowKey } from '../state/workload_tree.ts';
 import { sectionActions } from './bulk_actions.tsx';
@@ -66,6 +66,12 @@ const boxOf = (name: string) => ({
   },
 });
 
+/** Whether a mouse has clicked a link, not Enter or a finger, and to open it in this tab. */
+const isPlainClick = (event: MouseEvent): boolean =>
+  event.detail > 0 &&
+  !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) &&
+  !(event instanceof PointerEvent && event.pointerType === 'touch');
+
 function ServiceRow({ service }: { service: Service }) {
   const { name } = service;
   const state = shownState(service);
@@ -80,6 +86,9 @@ function ServiceRow({ service }: { service: Service }) {
       aria-current={isSelected ? 'page' : undefined}
       data-name={name}
       title={`${name}: ${state}`}
+      onClick={(event) => {
+        if (isOfAgents(service) && isPlainClick(event)) clickedAgent.value = name;
+      }}
       {...(hasBox && boxOf(name))}
     >
       <StateShape state={state} />

@@ -12,7 +12,7 @@ import type {
 } from '../../client/browser.ts';
 import { isBerthError } from '../../client/browser.ts';
 import { createRefresher } from '../../presentation/refresher.ts';
-import { perform } from './actions.ts';
+import { perform, requestInTurn } from './actions.ts';
 import { client, errorText, forgetCloudToken, hasCloudToken } from './session.ts';
 import { isTabVisible } from './visible_tab.ts';
 import { followWorkloadStates, noteLastEvent } from './workload_events.ts';
@@ -204,7 +204,10 @@ export const workloadActionTitle = (action: WorkloadAction, { namespace, name }:
 
 /** Performs `action` on a workload. */
 export const actOnWorkload = (action: WorkloadAction, workload: Workload): Promise<void> =>
-  changeCloud(workloadActionTitle(action, workload), () => client.cloud[action](workload.id));
+  changeCloud(workloadActionTitle(action, workload), () =>
+    // A wake may first wait for what the workload depends on.
+    requestInTurn(action, workload.id, () => client.cloud[action](workload.id)),
+  );
 
 let isRefreshDue = false;
 

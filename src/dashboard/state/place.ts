@@ -66,10 +66,18 @@ function placeHash({ view, name, query, panes }: Place): string {
 
 /** The place that the page shows. */
 export const shownPlace = signal<Place>(parsePlace(location.hash));
+/** The agent that was clicked in the list: its terminal takes the keyboard when it is shown. null: none. */
+export const clickedAgent = signal<string | null>(null);
 /** The words of the search of the list. */
 export const searchWords = computed(() => wordsOfSearch(shownPlace.value.query['find'] ?? ''));
 /** Only the panes, which stay when the view changes. */
 export const panes = computed(() => shownPlace.value.panes);
+
+/** How many logs the page shows at most. Each has a stream, which takes a connection. */
+export const logCount = computed(() => {
+  const { view, panes: shown } = shownPlace.value;
+  return Math.max(1, shown.length) + (view === 'logs' ? 1 : 0);
+});
 
 /** The fragment for a view, or for an item in it, with the current panes. */
 export const linkTo = (view: ViewName, name: string | null = null, query: Place['query'] = {}): string =>

@@ -1,7 +1,7 @@
 // The states of workloads as cloud events tell them, so that nothing is read again to show them.
 import { computed, effect } from '@preact/signals';
 import type { Workload } from '../../client/browser.ts';
-import { shownPlace } from './place.ts';
+import { logCount } from './place.ts';
 import { client, hasCloudToken } from './session.ts';
 import { isTabVisible } from './visible_tab.ts';
 import type { WorkloadPages } from './workload_pages.ts';
@@ -73,12 +73,6 @@ async function followStates(
   }
 }
 
-/** Whether the page shows so few logs that a stream of cloud events leaves connections for requests. */
-function hasRoom(): boolean {
-  const { view, panes } = shownPlace.value;
-  return Math.max(1, panes.length) + (view === 'logs' ? 1 : 0) <= MAX_LOGS;
-}
-
 /**
  * Keeps the states of `pages` up to date for as long as the page lives: while the tab is visible, has a cloud
  * token, and has a connection to spare. Calls `onTold` with the new states, at most four times a second.
@@ -87,7 +81,7 @@ export function followWorkloadStates(
   pages: WorkloadPages,
   onTold: (states: ReadonlyMap<string, State>) => void,
 ): void {
-  const mayFollow = computed(() => hasCloudToken.value && isTabVisible.value && hasRoom());
+  const mayFollow = computed(() => hasCloudToken.value && isTabVisible.value && logCount.value <= MAX_LOGS);
   effect(() => {
     if (!mayFollow.value) return undefined;
     const end = new AbortController();

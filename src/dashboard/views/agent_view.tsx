@@ -2,10 +2,11 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Agent } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';
+import { requestAction } from '../frame/action_question.tsx';
 import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
-import { actOn, perform, underWay } from '../state/actions.ts';
+import { perform, requestInTurn, underWay } from '../state/actions.ts';
 import { agentByName, serviceByName } from '../state/daemon.ts';
 import { client } from '../state/session.ts';
 import { tenSeconds } from '../state/ticker.ts';
@@ -26,7 +27,9 @@ function SleepButton({ agent: { name, state } }: { agent: Agent }) {
       text={action}
       label={title}
       isOff={(!isAsleep && state !== 'idle') || underWay.value.has(title)}
-      onPress={() => void perform(title, () => (isAsleep ? client.wakeAgent(name) : client.sleepAgent(name)))}
+      onPress={() =>
+        void perform(title, () => requestInTurn(action, name, () => client[`${action}Agent`](name)))
+      }
     />
   );
 }
@@ -59,7 +62,7 @@ export function AgentView({ name }: { name: string }) {
       text={action}
       label={`${action} ${name}`}
       isOff={isOff || underWay.value.has(`${action} ${name}`)}
-      onPress={() => void actOn(action, name)}
+      onPress={() => requestAction(action, name)}
       keyHint={keyHint}
     />
   );
@@ -81,7 +84,7 @@ export function AgentView({ name }: { name: string }) {
           <RemoveButton name={name} what="agent" />
         </div>
       </header>
-      <TerminalView name={name} />
+      <TerminalView name={name} isMain />
       {(agent.active || agent.state === 'asleep') && <PromptBox agent={agent} />}
     </section>
   );

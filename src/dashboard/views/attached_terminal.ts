@@ -31,6 +31,8 @@ const RETRY_MS = 1_000;
 /** How long a pane must keep its size before the program gets it. */
 const FIT_MS = 80;
 const NARROW_PX = 600;
+/** Fields that a person may type in. */
+const FIELDS = 'input, textarea, select, dialog *';
 
 const COLOURS = [
   ...['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'],
@@ -70,6 +72,8 @@ export class AttachedTerminal {
   private terminal: PageTerminal | null = null;
   private session: TerminalSession | null = null;
   private isAttaching = false;
+  /** It takes the focus when it is loaded. */
+  private isFocusDue = false;
   private fitTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -124,7 +128,8 @@ export class AttachedTerminal {
   }
 
   focus(): void {
-    this.terminal?.focus();
+    if (this.terminal) this.terminal.focus();
+    else this.isFocusDue = true;
   }
 
   find(text: string, backwards: boolean): void {
@@ -161,6 +166,8 @@ export class AttachedTerminal {
     if (this.terminal || this.end.signal.aborted) return;
     const fontSize = innerWidth < NARROW_PX ? 11 : 13;
     this.terminal = openTerminal(parent, { onInput: (input) => this.write(input) }, themeOf(), fontSize);
+    // Unless another field has taken it meanwhile.
+    if (this.isFocusDue && !document.activeElement?.matches(FIELDS)) this.terminal.focus();
   }
 
   /** Attaches once. Resolves, when the connection ends, with whether attaching again is pointless. */

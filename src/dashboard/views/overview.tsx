@@ -9,13 +9,14 @@ import {
   listedName,
   takesBulkActions,
 } from '../../presentation/sections.ts';
+import { requestAction } from '../frame/action_question.tsx';
 import { BulkActions } from '../frame/bulk_actions.tsx';
 import { Button } from '../frame/button.tsx';
 import { ClippedName } from '../frame/clipped_name.tsx';
 import { MarkBox, MarkButton } from '../frame/marks_bar.tsx';
 import { crashText, StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
-import { actOn, type ServiceAction, underWay } from '../state/actions.ts';
+import { type ServiceAction, underWay } from '../state/actions.ts';
 import { addressOf, copyAddress, isPage } from '../state/addresses.ts';
 import { serviceList, shownState, usageOf } from '../state/daemon.ts';
 import { isMarked, isMarking } from '../state/marks.ts';
@@ -39,7 +40,7 @@ function RowActions({ service }: { service: Service }) {
       icon={action}
       label={`${action} ${name}`}
       isOff={isOff || underWay.value.has(`${action} ${name}`)}
-      onPress={() => void actOn(action, name)}
+      onPress={() => requestAction(action, name)}
     />
   );
   return (

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { Button } from '../frame/button.tsx';
 import { ModalDialog } from '../frame/modal_dialog.tsx';
-import { perform, underWay } from '../state/actions.ts';
+import { perform, requestInTurn, underWay } from '../state/actions.ts';
 import { go, panes, shownPlace } from '../state/place.ts';
 import { client } from '../state/session.ts';
 
@@ -25,7 +25,9 @@ export function RemoveButton({ name, what }: RemoveButtonProps) {
   const remove = async (): Promise<void> => {
     isAsking.value = false;
     const isGone = await perform(title, () =>
-      what === 'agent' ? client.removeAgent(name) : client.remove(name),
+      requestInTurn('remove', name, () =>
+        what === 'agent' ? client.removeAgent(name) : client.remove(name),
+      ),
     );
     if (isGone) leave({ name, what });
   };

@@ -4,10 +4,11 @@ import type { Explanation, Service, ServiceDetail } from '../../client/browser.t
 import { eventSubject } from '../../presentation/event_text.ts';
 import { visibleLine } from '../../presentation/format.ts';
 import { isStackHook, listedName } from '../../presentation/sections.ts';
+import { requestAction } from '../frame/action_question.tsx';
 import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
-import { actOn, type ServiceAction, signalService, underWay } from '../state/actions.ts';
+import { type ServiceAction, signalService, underWay } from '../state/actions.ts';
 import { connectionCount, lastEvent, recentEvents, serviceByName } from '../state/daemon.ts';
 import { client, errorText } from '../state/session.ts';
 import { EventRow } from './event_rows.tsx';
@@ -73,7 +74,7 @@ function Actions({ service, canSleep }: { service: Service; canSleep: boolean })
       label={`${action} ${name}`}
       kind={action === 'start' && !isOff ? 'main' : 'normal'}
       isOff={isOff || underWay.value.has(`${action} ${name}`)}
-      onPress={() => void actOn(action, name)}
+      onPress={() => requestAction(action, name)}
       {...(keyHint === undefined ? {} : { keyHint })}
     />
   );

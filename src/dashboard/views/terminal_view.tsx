@@ -5,6 +5,7 @@ import { bytesText } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { actOn, copyText } from '../state/actions.ts';
 import { agentByName } from '../state/daemon.ts';
+import { clickedAgent } from '../state/place.ts';
 import { themeChanges } from '../state/theme.ts';
 import { AttachedTerminal, type TerminalStatus, type TypingMode } from './attached_terminal.ts';
 
@@ -134,8 +135,8 @@ function TerminalTools({
   );
 }
 
-/** The terminal of the agent `name`. */
-export function TerminalView({ name }: { name: string }) {
+/** The terminal of the agent `name`. `isMain`: it takes the keyboard after a click on the agent. */
+export function TerminalView({ name, isMain = false }: { name: string; isMain?: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   const status = useSignal<TerminalStatus>({ word: 'loading', detail: '', size: null, unsent: 0 });
   const isControl = useSignal(false);
@@ -153,6 +154,11 @@ export function TerminalView({ name }: { name: string }) {
       terminal.close();
     };
   }, [terminal]);
+  useSignalEffect(() => {
+    if (!isMain || clickedAgent.value !== name) return;
+    clickedAgent.value = null;
+    if (agentByName.peek().get(name)?.pid) terminal.focus();
+  });
   useSignalEffect(() => {
     themeChanges.value;
     terminal.recolour();

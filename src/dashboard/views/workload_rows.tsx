@@ -10,12 +10,12 @@ import {
   type WorkloadGroup,
   workloadGroupsOf,
 } from '../../presentation/workload_groups.ts';
+import { requestWorkloadAction } from '../frame/action_question.tsx';
 import { Button } from '../frame/button.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
 import { underWay } from '../state/actions.ts';
 import {
-  actOnWorkload,
   changeCloud,
   clusterNames,
   watchWorkload,
@@ -104,7 +104,7 @@ export function SwitchButton({ workload, keyHint = false }: { workload: Workload
       text={action}
       label={title}
       isOff={underWay.value.has(title)}
-      onPress={() => void actOnWorkload(action, workload)}
+      onPress={() => requestWorkloadAction(action, workload)}
       {...(keyHint && { keyHint: action === 'wake' ? 's' : 'x' })}
     />
   );
