@@ -18,6 +18,9 @@ export interface PortClaim {
   protocol: PortProtocol;
 }
 
+/** The owner of the port of a process behind the door of the service `name`. No service has such a name. */
+export const innerOwner = (name: string): string => `${name}/inner`;
+
 /** Tracks which service claims which port, and finds listeners. */
 export interface PortsProtocol {
   /**

@@ -305,6 +305,42 @@ it('the door is open again after kill -9 of the daemon and of the host, asleep o
   expect(await exchange(awake, ['again'])).toBe('echo again');
 });
 
+it('a process that is still starting keeps its port under the next daemon', async () => {
+  const first = await startDaemon();
+  const listening = join(newFolder(), 'listening');
+  await register(first, 'slow', { port: freePort() });
+  const { cwd } = await service(first, 'slow');
+  const cmd = `until [ -e ${listening} ]; do sleep 0.1; done; exec node server.mjs`;
+  const slow = {
+    name: 'slow',
+    port: freePort(),
+    cmd,
+    cwd,
+    ready: { tcp: true },
+    sleep: { afterMinutes: 60 },
+  };
+  await first.request('POST', '/v1/services', slow);
+  await register(first, 'quick', { port: freePort() });
+  await post(first, '/v1/services/quick/sleep');
+  expect((await first.request('POST', '/v1/services/slow/start?wait=false')).status).toBe(202);
+  await eventually(async () => (await service(first, 'slow')).innerPort !== undefined);
+  const { innerPort } = await service(first, 'slow');
+  first.signal('SIGKILL');
+  await first.exited;
+  const second = await startDaemon({ stateDir: first.stateDir });
+  /** The port that the next registered service gets. */
+  const nextPort = async (name: string): Promise<number> =>
+    (await second.request('POST', '/v1/services', { name, cmd: 'true', cwd, port: 0 })).body.port;
+  expect(await nextPort('p1')).not.toBe(innerPort);
+  await post(second, '/v1/services/quick/wake');
+  expect((await service(second, 'quick')).innerPort).not.toBe(innerPort);
+  expect(await service(second, 'slow')).toMatchObject({ status: 'starting', innerPort });
+  writeFileSync(listening, '');
+  await eventually(async () => (await status(second, 'slow')) === 'running');
+  await post(second, '/v1/services/slow/stop');
+  expect(await nextPort('p2')).toBe(innerPort);
+});
+
 it('a process that took the port of a door while no daemon ran is named until it leaves', async () => {
   const stateDir = join(newFolder(), 'state');
   const first = await startDaemon({ stateDir });

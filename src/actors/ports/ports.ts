@@ -1,5 +1,5 @@
-// State: the registered ports and their owners. Rebuilt from: the store; a lease that was never registered is
-// lost.
+// State: the registered ports and their owners. Rebuilt from: the store, and the host's ledger for what runs
+// behind doors; another lease that was never registered is lost.
 import { openListenerTable } from '../../adapters/process/listener_table.ts';
 import { isTrustedUser, type ListeningSocket } from '../../adapters/process/listeners.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
@@ -8,6 +8,7 @@ import { type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
 import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
+import { InheritedPorts } from './inherited_ports.ts';
 import { PortClaims } from './port_claims.ts';
 import {
   otherUserOn,
@@ -51,6 +52,7 @@ class Ports {
   private stopTimer: (() => void) | undefined;
   private isLooking = false;
   private readonly claims = new PortClaims();
+  private readonly inherited: InheritedPorts;
   private readonly listening: () => ListeningSocket[];
 
   constructor(context: Context, config: PortsConfig) {
@@ -58,6 +60,7 @@ class Ports {
     this.context = context;
     this.config = config;
     this.store = store;
+    this.inherited = new InheritedPorts(context.ref('host'), this.claims);
     for (const [name, { spec }] of store.table('services').all())
       this.claims.register(name, spec.port, spec.protocol);
     const table = openListenerTable();
@@ -71,7 +74,9 @@ class Ports {
     return { others: this.claims.others(owner, port) };
   }
 
-  release(owner: string): null {
+  /** Releases what `owner` has leased before, and what it has inherited. */
+  async release(owner: string): Promise<null> {
+    await this.inherited.claimed();
     this.claims.release(owner);
     return null;
   }
@@ -80,18 +85,20 @@ class Ports {
     return { json: this.claims.jsonWithPrefix(prefix) };
   }
 
-  /** Claims and returns a free port; undefined if all are taken. */
-  lease(message: MessageOf<PortsProtocol, 'lease'>): number | undefined {
+  /** Claims and returns a free port. Fails port_in_use. */
+  async lease(message: MessageOf<PortsProtocol, 'lease'>): Promise<{ port: number }> {
+    await this.inherited.claimed();
     const port = this.firstFree(message);
-    if (port !== undefined) this.claims.claim(message.owner, port);
-    return port;
+    if (port === undefined) return this.leaseOwn(message);
+    this.claims.claim(message.owner, port);
+    return { port };
   }
 
   /**
-   * After `lease` found none: claims the port that is asked for if the owner's own process listens on it,
+   * If none is free: claims the port that is asked for if the owner's own process listens on it,
    * whose record was lost. Otherwise fails port_in_use with the reason.
    */
-  async leaseOwn({ owner, from, to }: MessageOf<PortsProtocol, 'lease'>): Promise<{ port: number }> {
+  private async leaseOwn({ owner, from, to }: MessageOf<PortsProtocol, 'lease'>): Promise<{ port: number }> {
     const isClaimed = from !== to || this.claims.others(owner, from).length > 0;
     const holder = isClaimed ? undefined : await portHolderOf(from, this.listening());
     if (holder && (await this.serviceOf(holder)) === owner) {
@@ -232,12 +239,9 @@ export const portsActor = actor<PortsProtocol, PortsConfig>('ports', (context, c
   const ports = new Ports(context, config);
   return {
     claim: (message) => ports.claim(message),
-    release: ({ owner }) => ports.release(owner),
+    release: ({ owner }) => context.replyLater(ports.release(owner)),
     claims: ({ prefix }) => ports.claimsOf(prefix),
-    lease: (message) => {
-      const port = ports.lease(message);
-      return port === undefined ? context.replyLater(ports.leaseOwn(message)) : { port };
-    },
+    lease: (message) => context.replyLater(ports.lease(message)),
     listener: ({ port }) => context.replyLater(ports.listener(port)),
     foreignHolder: (use) => context.replyLater(ports.foreignHolder(use).then((holder) => ({ holder }))),
     watch: (use) => ports.watch(use),

@@ -19,7 +19,7 @@ import {
   type StopReport,
   stopProcessTree,
 } from '../../protocol/host.ts';
-import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
+import { innerOwner, type PortsProtocol, type PortUse } from '../../protocol/ports.ts';
 import { isSealed, refuseSealed, sealedFailure } from '../../protocol/sealed_record.ts';
 import type { LastCheck, LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import { refuseUncreated } from '../../protocol/stack_creation.ts';
@@ -60,9 +60,6 @@ interface CommandSpawn extends Pick<CommandInput, 'cmd' | 'baseEnv' | 'env' | 'c
   cwd: string;
   stored: StoredService | null;
 }
-
-/** The owner name for the port of a process behind a door. No service can have such a name. */
-const innerOwner = (name: string): string => `${name}/inner`;
 
 /** Failures of a spawn after which a process may exist: there was no answer, or a process unknown here. */
 const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];

@@ -97,6 +97,8 @@ export class ServiceDoor {
     const { state, stored } = known();
     const run = liveRun(state);
     const isBehindDoor = run?.metadata.doorPort !== undefined;
+    // Of a run that has been taken over; without it, its lease would outlive it.
+    if (isBehindDoor) this.innerPort ??= run.metadata.port;
     if (this.row && stored && !doorRule(stored.spec) && !isBehindDoor) this.inBackground(this.forget());
     // A run of an earlier daemon that could not store the door.
     if (!this.isKnown && isBehindDoor && state.phase === 'running') {

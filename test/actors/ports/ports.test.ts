@@ -15,10 +15,11 @@ import type { EventsProtocol } from '../../../src/protocol/events.ts';
 import type { HostProtocol, LedgerRun } from '../../../src/protocol/host.ts';
 import type { PortsProtocol, PortUse } from '../../../src/protocol/ports.ts';
 import type { RunEnd } from '../../../src/protocol/service.ts';
-import { isFailure, type Ref } from '../../../src/runtime/actor.ts';
+import { Failure, isFailure, type Ref } from '../../../src/runtime/actor.ts';
 import {
   afterThisTest,
   realTime,
+  type Stand,
   settle,
   type TestClock,
   tempDir,
@@ -36,6 +37,7 @@ async function started(clock: TestClock = realTime): Promise<{
   world: World;
   again(): Promise<void>;
   put(name: string, port: number): Promise<void>;
+  host: Stand<HostProtocol>;
   /** The host's current run of a service, and its last ended run. */
   live: Map<string, string>;
   /** Every run of the host. */
@@ -56,7 +58,7 @@ async function started(clock: TestClock = realTime): Promise<{
     const run = live.get(service);
     return run === undefined ? null : ({ service, run } as LedgerRun);
   };
-  await w.stand<HostProtocol>('host', {
+  const host = await w.stand<HostProtocol>('host', {
     runOf: async ({ service }) => {
       await before.runOf();
       return { run: runOf(service) };
@@ -66,6 +68,7 @@ async function started(clock: TestClock = realTime): Promise<{
   const journal = await w.stand<EventsProtocol>('events');
   const watched = new Map<string, PortUse>();
   return {
+    host,
     live,
     runs,
     before,
@@ -163,6 +166,42 @@ describe('claims', () => {
     expect(await it.ports.ask('claim', { owner: 'new', port: 201, protocol: 'http' })).toEqual({
       others: ['web'],
     });
+  });
+
+  it('are restored for what runs behind doors, whether it listens yet or not, until it is released', async () => {
+    const it = await started();
+    const run = (service: string, port: number, over: Partial<LedgerRun> = {}, memo = {}): void =>
+      void it.runs.push({ service, end: null, memo: { port, doorPort: 80, ...memo }, ...over } as LedgerRun);
+    run('web', 200);
+    run('ended', 201, { end: {} as RunEnd });
+    run('plain', 202, {}, { doorPort: undefined });
+    run('api', 203);
+    await it.again();
+    const lease = async (owner: string, keep: number | null = null) =>
+      (await it.ports.ask('lease', { owner, from: 200, to: 206, keep })).port;
+    // The run of api ends while the host is asked.
+    it.ports.tell('release', { owner: 'api/inner' });
+    expect(await Promise.all(['a', 'b', 'c', 'd'].map((owner) => lease(owner)))).toEqual([
+      201, 202, 203, 204,
+    ]);
+    expect(await lease('web/inner', 200)).toBe(200);
+    await it.ports.ask('release', { owner: 'web/inner' });
+    expect(await lease('e')).toBe(200);
+  });
+
+  it('are restored as soon as the host answers', async () => {
+    const it = await started();
+    const lease = async (owner: string) =>
+      (await it.ports.ask('lease', { owner, from: 200, to: 206, keep: null })).port;
+    it.host.answer({
+      runs: () => {
+        throw new Failure('gone', 'no host');
+      },
+    });
+    expect(await lease('a')).toBe(200);
+    it.host.answer({ runs: () => ({ runs: it.runs }) });
+    it.runs.push({ service: 'web', end: null, memo: { port: 201, doorPort: 80 } } as LedgerRun);
+    expect(await lease('b')).toBe(202);
   });
 });
 
