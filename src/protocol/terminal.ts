@@ -57,6 +57,12 @@ export const TOKEN_CHANGED = { code: 1008, reason: 'the token has changed' } as 
 export const viewerShare = (viewers: number): number =>
   Math.min(AGENT.maxUnacknowledgedBytes, Math.floor(AGENT.maxViewerBytes / Math.max(1, viewers)));
 
+/** The size for a terminal in a window of `size`, which may be larger than a terminal can be. */
+export const sizeInWindow = ({ cols, rows }: { cols: number; rows: number }) => ({
+  cols: Math.min(cols, AGENT.maxColsOrRows),
+  rows: Math.min(rows, AGENT.maxColsOrRows),
+});
+
 /** A size of a terminal, and the offset from which it applies: in the log, or in the output being drawn. */
 export interface SizeMark {
   at: number;

@@ -174,6 +174,10 @@ it.runIf(hasChromium && isInstalled('vim.tiny'))(named(WHAT, 'vim.tiny'), BROWSE
     await eventually(() => isWhole(page));
     expect([height, await hasOneGround(page)]).toEqual([height, true]);
   }
+  // One with more columns than a terminal can have.
+  await page.setViewportSize({ width: 12_000, height: 400 });
+  await page.getByText('attached · 1000×').waitFor();
+  await page.setViewportSize({ width: 1440, height: 1000 });
   // One that shrinks with its cursor in the last row, which nothing moves.
   await page.evaluate(`location.assign('#/agents/flood')`);
   await page.locator('h1', { hasText: 'flood' }).waitFor();

@@ -10,7 +10,7 @@ import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { openRawTerminal } from '../kit/raw_terminal.ts';
 import { redirectStreams } from '../kit/redirected_streams.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
-import { stderr, stdout, terminalSize } from '../kit/standard_streams.ts';
+import { programSize, stderr, stdout } from '../kit/standard_streams.ts';
 import { takeOverSignal } from '../kit/take_over_signal.ts';
 
 /** The control characters that send these signals in a terminal. */
@@ -51,8 +51,8 @@ function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | 
   const { stdin } = process;
   const type = (keys: Buffer): void => session.write(keys);
   const resize = (): void => {
-    const size = screen && terminalSize(screen);
-    if (size) session.resize(size.columns, size.rows);
+    const size = screen && programSize(screen);
+    if (size) session.resize(size.cols, size.rows);
   };
   // The signal goes to the program, which decides; it does not end this command.
   const release = SIGNAL_KEYS.map(([signal, key]) => takeOverSignal(signal, () => session.write(key)));
@@ -95,7 +95,7 @@ export const runCommand = defineCommand({
     const service = called === undefined ? undefined : (await stackScope(client, choice)).full(called);
     const screens = [stdout(), stderr()];
     const screen = screens.find(({ isTTY }) => isTTY) ?? null;
-    const size = screen && terminalSize(screen);
+    const size = screen && programSize(screen);
     const streams = redirectStreams({ stdin: process.stdin, stdout: stdout(), stderr: stderr() });
     const folder = cwd ?? (service === undefined ? '.' : undefined);
     const term = process.env['TERM'];
@@ -107,7 +107,7 @@ export const runCommand = defineCommand({
           cmd: streams.command(commandText(words)),
           ...(service === undefined ? { baseEnv: shellEnvironment(process.env) } : { service }),
           ...(folder === undefined ? {} : { cwd: resolve(folder) }),
-          ...(size ? { cols: size.columns, rows: size.rows } : {}),
+          ...size,
           env: { ...(term ? { TERM: term } : {}), ...parseEnvEntries(env) },
         },
         {

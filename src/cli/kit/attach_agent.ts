@@ -9,7 +9,7 @@ import type { CommandContext } from './context.ts';
 import { DEFAULT_DETACH_KEYS, type DetachKeys, DetachMatcher } from './detach_keys.ts';
 import { ObservedScreen } from './observed_screen.ts';
 import { openRawTerminal } from './raw_terminal.ts';
-import { stdout, terminalSize } from './standard_streams.ts';
+import { programSize, stdout } from './standard_streams.ts';
 import { stopUntilContinued } from './stop_process.ts';
 import { enterScreen, leaveScreen, TerminalFilter } from './terminal_filter.ts';
 
@@ -132,8 +132,8 @@ function sharedDisplay(): Display {
   return {
     onOutput: (bytes) => writeToScreen(filter.filter(bytes)),
     resized: (terminal) => {
-      const size = terminalSize(stdout());
-      if (size) terminal?.resize(size.columns, size.rows);
+      const size = programSize(stdout());
+      if (size) terminal?.resize(size.cols, size.rows);
     },
     close: () => {},
   };

@@ -1,6 +1,7 @@
 // stdout and stderr, each opened at its first use: opening one takes milliseconds.
 import { writeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { sizeInWindow } from '../../protocol/terminal.ts';
 import { EXIT_CODE } from './exit_codes.ts';
 
 function tryWrite(fd: number, text: string): void {
@@ -68,3 +69,9 @@ interface TerminalSize {
 /** The size of a terminal; null if it has none, as some that no window shows. */
 export const terminalSize = ({ columns, rows }: NodeJS.WriteStream): TerminalSize | null =>
   columns > 0 && rows > 0 ? { columns, rows } : null;
+
+/** The size for the terminal of a program that is shown in that of `stream`; null: it is not known. */
+export function programSize(stream: NodeJS.WriteStream): { cols: number; rows: number } | null {
+  const size = terminalSize(stream);
+  return size && sizeInWindow({ cols: size.columns, rows: size.rows });
+}

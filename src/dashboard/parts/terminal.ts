@@ -4,6 +4,7 @@ import { SearchAddon } from '@xterm/addon-search';
 import { WebLinksAddon } from '@xterm/addon-web-links';
 import { WebglAddon } from '@xterm/addon-webgl';
 import { type ITheme, Terminal } from '@xterm/xterm';
+import { sizeInWindow } from '../../protocol/terminal.ts';
 import { guardTerminal } from '../../protocol/terminal_guards.ts';
 import { strictDocument, withStrictStyles } from './strict_document.ts';
 
@@ -21,7 +22,7 @@ export interface PageTerminal {
   reset(): void;
   /** Takes the size of the program's terminal. */
   resize(cols: number, rows: number): void;
-  /** The size that would fill its element; null: it is not visible. */
+  /** The size that would fill its element, as far as a terminal can; null: it is not visible. */
   fittingSize(): { cols: number; rows: number } | null;
   focus(): void;
   /** Selects the next match of `text`; returns whether there is one. */
@@ -126,7 +127,10 @@ export function openTerminal(
       }),
     reset: () => terminal.reset(),
     resize: (cols, rows) => terminal.resize(cols, rows),
-    fittingSize: () => fit.proposeDimensions() ?? null,
+    fittingSize: () => {
+      const size = fit.proposeDimensions();
+      return size ? sizeInWindow(size) : null;
+    },
     focus: () => terminal.focus(),
     find: (text, backwards) => (backwards ? search.findPrevious(text) : search.findNext(text)),
     screenText: () => screenText(terminal),

@@ -105,6 +105,25 @@ it('berth run in a terminal without a size has the default one for its command',
   expect([exit.exitCode, screen.trim()]).toEqual([0, '32 120']);
 });
 
+it('berth run in a window that is larger than a terminal can be has the largest one, also after a resize', async () => {
+  const { env, home } = await setting();
+  const command = 'stty size; until [ "$(stty size)" = "40 1000" ]; do sleep 0.1; done; stty size';
+  const terminal = pty.spawn(process.execPath, [BIN, 'run', '--', command], {
+    cwd: home,
+    env: { ...env, TERM: 'xterm' },
+    encoding: null,
+    cols: 1_001,
+    rows: 1_200,
+  });
+  let screen = '';
+  terminal.onData((bytes) => {
+    screen += bytes.toString();
+    if (screen === '1000 1000\r\n') terminal.resize(2_000, 40);
+  });
+  const exit = await new Promise<{ exitCode: number }>((resolve) => terminal.onExit(resolve));
+  expect([exit.exitCode, screen.trim()]).toEqual([0, '1000 1000\r\n40 1000']);
+});
+
 it('berth run has a terminal if its caller has one: size, keys, signals, and no extra echo', async () => {
   const { env, home } = await setting();
   const program =

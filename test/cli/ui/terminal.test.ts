@@ -409,6 +409,18 @@ it('berth agent attach attaches again by itself after kill -9 of the daemon', as
   expect(await screen.ended).toMatchObject({ exitCode: 4 });
 });
 
+it('berth agent attach in a window that is larger than a terminal can be gives it the largest size', async () => {
+  const daemon = await daemonOf();
+  const cmd = 'until [ "$(stty size)" = "30 1000" ]; do sleep 0.1; done; echo wide; read -r line';
+  await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd, cwd: newFolder() });
+  const call = [process.execPath, BIN, 'agent', 'attach', 'bot', '--state-dir', daemon.stateDir];
+  const screen = openTerminal([...call, '--config', daemon.configFile]);
+  screen.resize(1_200, 30);
+  await screen.until(/^wide$/);
+  screen.type('\x1d');
+  expect(await screen.ended).toMatchObject({ exitCode: 0 });
+});
+
 it('an observer sees the terminal at its own size, whichever size the window has', async () => {
   const daemon = await daemonOf();
   const { stateDir, configFile } = daemon;
