@@ -16,6 +16,12 @@ export const NONCE_PATTERN = /^[A-Za-z0-9_-]{22,86}$/;
 const KEY = /^((?:code|page|live|share|agent)-[A-Za-z0-9_-]{1,80})\.([A-Za-z0-9_-]{43})$/;
 const BEARER = /^berth\.([A-Za-z0-9_-]{1,90})\.([A-Za-z0-9_-]{43})$/;
 
+/** The token or bearer of a header `Authorization`; null if it has another scheme. */
+export function headerToken(header: string): string | null {
+  if (header.startsWith('Bearer ')) return header.slice(7).trim();
+  return /^bearer[ \t]+(.*)$/i.exec(header)?.[1]?.trim() ?? null;
+}
+
 /** Before a token or bearer, in base64url, among the protocols of a WebSocket: docs/reference.md "Attach". */
 export const TOKEN_PROTOCOL = 'base64url.bearer.authorization.berth.';
 

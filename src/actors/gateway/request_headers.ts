@@ -1,7 +1,7 @@
 // Decides which requests may pass, and with which headers: pure, in one pass over the headers.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { protocolToken } from '../../adapters/protocol_token.ts';
-import { parseBearer, parseKey } from '../../protocol/access_key.ts';
+import { headerToken, parseBearer, parseKey } from '../../protocol/access_key.ts';
 import { isSenderHeader, type SenderHeaders } from './request_sender.ts';
 
 /** Raw headers of node:http: name, value, name, value ... */
@@ -44,8 +44,8 @@ function isDaemonToken(given: string, tokens: readonly string[]): boolean {
 }
 
 function hasDaemonToken(authorization: string, tokens: readonly string[]): boolean {
-  const given = /^bearer +(.*)$/i.exec(authorization)?.[1];
-  return given !== undefined && isDaemonToken(given.trim(), tokens);
+  const given = headerToken(authorization);
+  return given !== null && isDaemonToken(given, tokens);
 }
 
 /** The header that offers protocols, without those that carry a token: docs/reference.md "Attach". */

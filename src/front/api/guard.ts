@@ -5,6 +5,7 @@
 import { protocolToken } from '../../adapters/protocol_token.ts';
 import { hostInUrl, isWildcard } from '../../adapters/url_host.ts';
 import { access } from '../../api/access.ts';
+import { headerToken } from '../../protocol/access_key.ts';
 import { apiTokenId, isApiTokenForm } from '../../protocol/api_token.ts';
 import { HOST_SIGNATURE, PASSED_ON } from '../../protocol/cloud_views.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -226,8 +227,7 @@ const isPageVisit = (exchange: HttpExchange): boolean =>
  */
 export function givenToken(exchange: HttpExchange): string {
   const header = exchange.header('authorization');
-  if (header.startsWith('Bearer ')) return header.slice(7).trim();
-  if (header !== '') return /^bearer[ \t]+(.*)$/i.exec(header)?.[1] ?? '';
+  if (header !== '') return headerToken(header) ?? '';
   if (!exchange.isHandshake) return '';
   for (const protocol of exchange.header('sec-websocket-protocol').split(',')) {
     const token = protocolToken(protocol.trim());

@@ -253,6 +253,8 @@ describe('forwarding', () => {
   it.each([
     [`Bearer ${TOKEN}`, undefined],
     [`bearer   ${TOKEN}`, undefined],
+    [`Bearer\t${TOKEN}`, undefined],
+    [`BEARER \t ${TOKEN}`, undefined],
     [`Bearer berth.token.${'x'.repeat(43)}`, undefined],
     [`Bearer berth.token.${'x'.repeat(42)}`, `Bearer berth.token.${'x'.repeat(42)}`],
     [TOKEN, TOKEN],

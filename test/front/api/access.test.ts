@@ -186,6 +186,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect([preflight.status, preflight.headers['access-control-allow-origin']]).toEqual([204, page]);
       for (const [authorization, status] of [
         ['Bearer secret', 200],
+        ['bearer\t secret', 200],
         ['', 401],
       ] as const) {
         const headers = { origin: page, 'sec-fetch-site': 'same-site', authorization };
