@@ -80,7 +80,8 @@ class Stacks {
       if (known) await this.beginAnew(name);
       const { project, path, worktree, branch } = claim;
       if (known && known.branch === branch) return { stack: known, created: false };
-      const stack = { name, project, path, worktree, branch, isNamed: claim.name !== null };
+      const fresh = { name, project, path, isNamed: claim.name !== null };
+      const stack = { ...(known ?? fresh), worktree, branch };
       await this.store.table('stacks').put(name, stack);
       this.stacks.set(name, stack);
       return { stack, created: !known };

@@ -12,6 +12,7 @@ import { CommandError } from '../kit/exit_codes.ts';
 import { describeStop, relativePath } from '../kit/format.ts';
 import { noteFormerStacks } from '../kit/former_stacks.ts';
 import { projectFileHere, projectFilePath, projectPlace } from '../kit/load_project.ts';
+import { givenName } from '../kit/named_stack.ts';
 import { createProgress } from '../kit/progress.ts';
 import { projectFileOf } from '../kit/project_file.ts';
 import { detailsOf, unlessRemoved } from '../kit/removed_meanwhile.ts';
@@ -55,14 +56,13 @@ async function stackUpHere(client: Client, usual: string | null): Promise<string
  * UsageError when no stack is chosen and none belongs to this folder.
  */
 async function extentOf(client: Client, file: string | undefined, choice: StackChoice): Promise<Extent> {
-  const named = choice.stack ?? choice.project ?? process.env['BERTH_STACK'];
-  if (file === undefined && named) {
-    const stack = await chosenStack(client, choice);
+  if (file === undefined && givenName(choice) !== undefined) {
+    const stack = await chosenStack(client, { ...choice, ends: true });
     return { stack, about: `the stack ${stack}`, path: null, has: () => true };
   }
   const path = file === undefined ? projectFileHere() : projectFilePath(file);
   const place = path === undefined ? undefined : projectPlace(path);
-  const usual = await chosenStack(client, { ...choice, mayBeNew: true, ...(place && { place }) });
+  const usual = await chosenStack(client, { ...choice, isOwn: true, ...(place && { place }) });
   // Without a berth.yaml here, what is up came from a file named with -f, or from one that is gone, as with
   // another branch.
   const isOpen = file === undefined && (path === undefined || importerOf(path) !== undefined);

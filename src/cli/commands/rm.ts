@@ -41,7 +41,8 @@ export const rmCommand = defineCommand({
   },
   examples: [['berth rm --stack shop--login', 'when its worktree is no longer needed']],
   run: async (context, names, { force, ...choice }) => {
-    if (choice.all && (choice.stack || choice.project))
+    const isNamed = choice.stack !== undefined || choice.project !== undefined;
+    if (choice.all && isNamed)
       throw new UsageError('-A covers all stacks: it does not go with --stack or --project');
     const client = await context.clientFor(force);
     if (names.length > 0) {
@@ -53,7 +54,7 @@ export const rmCommand = defineCommand({
         text: 'is removed',
       }));
     }
-    const stack = choice.stack || choice.project ? await chosenStack(client, choice) : null;
+    const stack = isNamed ? await chosenStack(client, { ...choice, ends: true }) : null;
     if (stack === null)
       throw new UsageError('no service is named', 'Name one or more services, or a whole stack by --stack.');
     const removed = await client.removeStack(stack, { force: force || undefined });

@@ -13,7 +13,7 @@ import { defineCommand, durationOption, flagOption, negatedFlagOption, textOptio
 import type { CommandContext } from '../kit/context.ts';
 import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { noteFormerStacks } from '../kit/former_stacks.ts';
-import { loadProject, projectPlace } from '../kit/load_project.ts';
+import { loadProject } from '../kit/load_project.ts';
 import { printMergedLogs } from '../kit/merged_logs.ts';
 import { createProgress } from '../kit/progress.ts';
 import { plannedStack, referringTo, registerStack, servicesInStack } from '../kit/project_stack.ts';
@@ -27,7 +27,7 @@ import {
 } from '../kit/registration_diff.ts';
 import { detailsOf, unlessRemoved, whileRegistered } from '../kit/removed_meanwhile.ts';
 import { registerHooks, runCreateHook } from '../kit/stack_hooks.ts';
-import { chosenStack, isStackOf, STACK_OPTIONS, type StackChoice, scopeOf } from '../kit/stack_scope.ts';
+import { STACK_OPTIONS, type StackChoice, scopeOf } from '../kit/stack_scope.ts';
 import { untilDone } from '../kit/standard_streams.ts';
 import { restartService, startContinuesNote, startService, whenStarted } from '../kit/start_service.ts';
 import { UncheckedStarts } from '../kit/unchecked_starts.ts';
@@ -291,12 +291,8 @@ async function dryPlan(
   names: readonly string[],
   choice: StackChoice,
 ): Promise<UpPlan> {
-  const planned = plannedStack(project, choice);
-  if (!(await isDaemonThere(context))) return planOf(project, names, planned);
-  const place = projectPlace(project.file);
-  const found = await chosenStack(await context.client(), { ...choice, mayBeNew: true, place });
-  const isOurs = found !== null && isStackOf(found, await place.projectName(), place.folder);
-  return planOf(project, names, isOurs ? found : planned);
+  const client = (await isDaemonThere(context)) ? await context.client() : null;
+  return planOf(project, names, await plannedStack(client, project, choice));
 }
 
 /** Follows the logs of a whole stack, also of services that are added later, or of the named services. */

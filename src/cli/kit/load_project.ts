@@ -9,8 +9,8 @@ import type { CommandContext } from './context.ts';
 import { convertToProject } from './convert_project.ts';
 import { UsageError } from './exit_codes.ts';
 import { relativePath } from './format.ts';
+import type { ProjectPlace } from './named_stack.ts';
 import { projectNameIn, projectNameOfFile } from './project_name.ts';
-import type { ProjectPlace } from './stack_scope.ts';
 
 const HINT =
   '`berth init` writes one; `berth import -w` makes one from a Procfile, package.json or compose file; ' +

@@ -1,14 +1,14 @@
 // Puts a service that is registered by hand into the stack of the current folder.
 import type { Client } from '../../client/create_client.ts';
 import { isShortName, nameInStack } from '../../protocol/stacks.ts';
-import { flagOption, textOption } from './command.ts';
+import { flagOption } from './command.ts';
 import type { CommandContext } from './context.ts';
-import { chosenStack, SCOPE_OPTIONS, type StackChoice, UNREGISTERED } from './stack_scope.ts';
+import { chosenStack, projectOption, SCOPE_OPTIONS, type StackChoice, UNREGISTERED } from './stack_scope.ts';
 
 /** SCOPE_OPTIONS for commands whose `-p` is a port. */
 export const PLACE_OPTIONS = {
   stack: SCOPE_OPTIONS.stack,
-  project: textOption('--project <name>', 'the project, or a stack of it as <name>/<slug>', 'stack'),
+  project: projectOption('--project <name>'),
   all: flagOption('-A, --all', 'in no stack, though this folder is of one'),
 };
 

@@ -2,6 +2,8 @@
 import { basename, dirname } from 'node:path';
 import { folderInMain, workTreeOf } from '../../adapters/git_worktree.ts';
 import { parseYamlNodes } from '../../adapters/yaml.ts';
+import { realProjectFile } from '../../project/find_project_file.ts';
+import { importableFiles } from '../../project/importers.ts';
 import { interpolate } from '../../project/interpolate.ts';
 import { readDotenv, readEachOnce } from '../../project/project_environment.ts';
 import { projectName } from '../../protocol/stacks.ts';
@@ -15,6 +17,15 @@ export function projectNameIn(folder: string, given: string | null): string {
   const tree = workTreeOf(folder);
   return projectName(basename(tree ? folderInMain(folder, tree) : folder));
 }
+
+/** The folder of the project that `up` makes of another tool's file in `folder`; undefined: there is none. */
+export function folderOfOtherTool(folder: string): string | undefined {
+  const [file] = importableFiles(folder);
+  return file === undefined ? undefined : dirname(realProjectFile(file));
+}
+
+/** Whether `folder` is in a linked worktree of git. */
+export const isInLinkedTree = (folder: string): boolean => (workTreeOf(folder)?.mainRoot ?? null) !== null;
 
 /**
  * The name of the project with the berth.yaml `file`. Reads nothing else of it, so that a fault in a service

@@ -18,24 +18,38 @@ import {
   type StackClaim,
   shortName,
   slugOfStack,
-  slugText,
   stackNames,
 } from '../../protocol/stacks.ts';
 import type { CommandContext } from './context.ts';
 import { UsageError } from './exit_codes.ts';
 import { loadProject } from './load_project.ts';
+import { givenName, type ProjectPlace } from './named_stack.ts';
 import { projectNameIn } from './project_name.ts';
-import { type StackChoice, stackOfProject } from './stack_scope.ts';
+import { chosenStack, isStackOf, type StackChoice, UNREGISTERED } from './stack_scope.ts';
 
 const NAME_HINT = 'Shorten it, or give the project a shorter name with `name` in berth.yaml.';
 
-/** The stack name that the user chose for `project`; null if the user chose none. Throws a UsageError. */
-function chosenName(project: string, choice: StackChoice): string | null {
-  const given = choice.stack ?? (process.env['BERTH_STACK'] || undefined);
-  const isWhole = given === project || given?.startsWith(nameInStack(project, ''));
-  const slug = given === undefined || isWhole ? given : nameInStack(project, slugText(given));
-  const name = choice.project === undefined ? slug : stackOfProject(choice.project);
-  if (name === undefined) return null;
+/** The place of a project that was read. Its file may be a pipe, which cannot be read again. */
+const placeOf = ({ file, name }: Project): ProjectPlace => {
+  const folder = dirname(file);
+  return { folder, projectName: async () => projectNameIn(folder, name) };
+};
+
+/** Lists the stacks when no daemon runs. */
+const NO_DAEMON: Pick<Client, 'stacks'> = { stacks: async () => [] };
+
+/**
+ * The stack name that the user chose for `project`; null if the user chose none, or that of the folder.
+ * Throws a UsageError, and a CommandError as `chosenStack` does.
+ */
+async function chosenName(
+  client: Pick<Client, 'stacks'>,
+  project: Project,
+  choice: StackChoice,
+): Promise<string | null> {
+  if (givenName(choice) === undefined) return null;
+  const name = await chosenStack(client, { ...choice, isOwn: true, place: placeOf(project) });
+  if (name === null || name === UNREGISTERED) return null;
   if (STACK_NAME_PATTERN.test(name) && name.length <= MAX_STACK_NAME) return name;
   throw new UsageError(
     `${name} is no name of a stack`,
@@ -43,13 +57,17 @@ function chosenName(project: string, choice: StackChoice): string | null {
   );
 }
 
-/** The claim for the stack of the project in `folder`. `name`: the project's; null: the folder's name. */
-function claimOf(folder: string, name: string | null, choice: StackChoice): StackClaim {
+/** The claim for the stack of `project`. */
+async function claimOf(
+  client: Pick<Client, 'stacks'>,
+  project: Project,
+  choice: StackChoice,
+): Promise<StackClaim> {
+  const { folder, projectName } = placeOf(project);
   const tree = workTreeOf(folder);
-  const project = projectNameIn(folder, name);
-  const chosen = chosenName(project, choice);
+  const chosen = await chosenName(client, project, choice);
   return {
-    project: chosen === null ? project : projectOfStack(chosen),
+    project: chosen === null ? await projectName() : projectOfStack(chosen),
     path: folder,
     worktree: tree?.mainRoot ? (tree.branch ?? basename(tree.root)) : null,
     branch: tree?.branch ?? null,
@@ -59,14 +77,26 @@ function claimOf(folder: string, name: string | null, choice: StackChoice): Stac
 
 /** Registers the stack of a project, and returns its name. */
 export async function registerStack(client: Client, project: Project, choice: StackChoice): Promise<string> {
-  const claim = claimOf(dirname(project.file), project.name, choice);
-  return (await client.registerStack(claim)).name;
+  return (await client.registerStack(await claimOf(client, project, choice))).name;
 }
 
-/** The name that `registerStack` would return if nothing were registered yet. */
-export function plannedStack(project: Project, choice: StackChoice): string {
-  const claim = claimOf(dirname(project.file), project.name, choice);
-  return claim.name ?? stackNames(claim)[0] ?? claim.project;
+/**
+ * The name that `registerStack` would return, as far as that can be known without registering a stack.
+ * `client`: null if no daemon runs.
+ */
+export async function plannedStack(
+  client: Pick<Client, 'stacks'> | null,
+  project: Project,
+  choice: StackChoice,
+): Promise<string> {
+  const claim = await claimOf(client ?? NO_DAEMON, project, choice);
+  if (claim.name !== null) return claim.name;
+  const names = stackNames(claim);
+  const known = await (client ?? NO_DAEMON).stacks();
+  const ours = known.find(
+    ({ name, path, named }) => !named && path === claim.path && isStackOf(name, claim.project, claim.path),
+  );
+  return ours?.name ?? names[0] ?? claim.project;
 }
 
 /**

@@ -6,15 +6,34 @@ import type { Service, Stack } from '../../client/records.ts';
 import { findProjectFile, realProjectFile } from '../../project/find_project_file.ts';
 import { isHook } from '../../protocol/hooks.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
-import { nameInStack, projectOfStack, shortName, slugText, stackNames } from '../../protocol/stacks.ts';
-import { flagOption, textOption } from './command.ts';
+import { nameInStack, projectOfStack, shortName, stackNames } from '../../protocol/stacks.ts';
+import { flagOption, type Option, textOption } from './command.ts';
 import { hasErrorCode } from './context.ts';
-import { CommandError } from './exit_codes.ts';
+import { CommandError, UsageError } from './exit_codes.ts';
+import { givenName, namedStack, type ProjectPlace } from './named_stack.ts';
+
+/** An empty name, as of an unset variable, must not stand for the stack of the folder. */
+function nonEmpty(text: string): string {
+  if (text.trim() !== '') return text;
+  throw new UsageError('must not be empty');
+}
+
+/** The option that chooses a project. */
+export const projectOption = (flags: string): Option<string | undefined> => ({
+  ...textOption(flags, 'the project, or a stack of it as <name>/<slug>', 'stack'),
+  parse: (text) => {
+    for (const part of text.split('/')) nonEmpty(part);
+    return text;
+  },
+});
 
 /** The options that choose a stack. Commands whose `-p` is a port take only `--project`. */
 export const STACK_OPTIONS = {
-  stack: textOption('--stack <name>', 'the stack; default: the one of this folder (BERTH_STACK)', 'stack'),
-  project: textOption('-p, --project <name>', 'the project, or a stack of it as <name>/<slug>', 'stack'),
+  stack: {
+    ...textOption('--stack <name>', 'the stack; default: the one of this folder (BERTH_STACK)', 'stack'),
+    parse: nonEmpty,
+  },
+  project: projectOption('-p, --project <name>'),
 };
 
 /** The options of commands that can go beyond one stack. */
@@ -29,19 +48,13 @@ export interface StackChoice {
   all?: boolean;
   /** The named stack need not exist. */
   mayBeNew?: boolean;
+  /** It is a stack of the project at `place`, and need not exist. */
+  isOwn?: boolean;
+  /** The command ends the whole stack. */
+  ends?: boolean;
   /** Where the project is; default: the search starts in the current folder. */
   place?: ProjectPlace;
 }
-
-/** The folder of a project. */
-export interface ProjectPlace {
-  folder: string;
-  /** The name that the project has now. Rejects if the project file cannot be read. */
-  projectName(): Promise<string>;
-}
-
-/** The stack name for `--project NAME[/SLUG]`. */
-export const stackOfProject = (project: string): string => project.replace('/', '--');
 
 /** All stacks; null if the daemon does not support stacks or does not allow listing them. */
 async function knownStacks(client: Pick<Client, 'stacks'>): Promise<Stack[] | null> {
@@ -75,17 +88,28 @@ const placeWithoutFile = (folder: string): ProjectPlace => ({
 export const isStackOf = (name: string, project: string, folder: string): boolean =>
   stackNames({ project, path: folder, worktree: null }).includes(projectOfStack(name));
 
+/** The project of another tool's file in the current folder. */
+async function placeOfOtherTool(): Promise<ProjectPlace | undefined> {
+  const folder = (await import('./project_name.ts')).folderOfOtherTool(process.cwd());
+  return folder === undefined ? undefined : placeWithoutFile(folder);
+}
+
+/** The project in the nearest folder of one of `stacks` that contains the current folder. */
+function placeAround(stacks: readonly Stack[]): ProjectPlace | undefined {
+  const here = realPath(process.cwd()) + sep;
+  const folders = stacks.flatMap(({ path }) => (path !== null && here.startsWith(path + sep) ? [path] : []));
+  const [folder] = folders.sort((a, b) => b.length - a.length);
+  return folder === undefined ? undefined : placeWithoutFile(folder);
+}
+
 /** The stack of `place`; without one, the stack whose folder contains the current folder. */
 async function stackAround(
   stacks: readonly Stack[],
   place: ProjectPlace | undefined,
 ): Promise<Stack | undefined> {
   const made = stacks.filter(({ named }) => !named);
-  if (place !== undefined) return stackOf(made, place);
-  const here = realPath(process.cwd()) + sep;
-  const folders = made.flatMap(({ path }) => (path !== null && here.startsWith(path + sep) ? [path] : []));
-  const [folder] = folders.sort((a, b) => b.length - a.length);
-  return folder === undefined ? undefined : stackOf(made, placeWithoutFile(folder));
+  const around = place ?? placeAround(made);
+  return around && stackOf(made, around);
 }
 
 /**
@@ -108,28 +132,6 @@ async function stackOf(made: readonly Stack[], { folder, projectName }: ProjectP
 /** Stands for the stack of a project that is not registered yet; no stack has this name. */
 export const UNREGISTERED = '.';
 
-/** Whether `stack` is named after the branch or slug `named`, also if its slug ends in a hash. */
-const isNamedAfter = ({ name, project, path }: Stack, named: string): boolean =>
-  stackNames({ project, path: path ?? '', worktree: named }).includes(name);
-
-/**
- * Finds the stack with the slug `named` in `stacks`: that of `project`, or the only one; undefined if none
- * matches. Throws a CommandError if several match.
- */
-function stackWithSlug(
-  named: string,
-  stacks: readonly Stack[],
-  project: string | undefined,
-): string | undefined {
-  const alike = stacks.filter((one) => isNamedAfter(one, named));
-  const own = alike.filter((one) => one.project === project);
-  const found = (own.length > 0 ? own : alike).map(({ name }) => name);
-  const exact = project === undefined ? undefined : nameInStack(project, slugText(named));
-  if (exact !== undefined && found.includes(exact)) return exact;
-  if (found.length < 2) return found[0];
-  throw new CommandError(`${named} may be ${found.join(' or ')}`, 'Give the whole name.');
-}
-
 /**
  * The chosen stack; null for no stack, where names are the registered ones. Throws a CommandError if a named
  * stack does not exist.
@@ -140,26 +142,18 @@ export async function chosenStack(
 ): Promise<string | null> {
   if (choice.all) return null;
   const stacks = await knownStacks(client);
-  const given = choice.stack ?? (process.env['BERTH_STACK'] || undefined);
-  const named = choice.project === undefined ? given : stackOfProject(choice.project);
-  const isNamed = ({ name }: Stack) => name === named;
-  if (named !== undefined && (stacks === null || stacks.some(isNamed))) return named;
   const place = choice.place ?? placeHere();
-  const around = await stackAround(stacks ?? [], place);
-  if (named === undefined) return around?.name ?? (place === undefined ? null : UNREGISTERED);
-  const project = choice.project === undefined && around ? projectOfStack(around.name) : undefined;
-  const [, ofProject, slug] = /^([^/]*)\/(.*)$/.exec(choice.project ?? '') ?? [];
-  const found =
-    slug === undefined
-      ? stackWithSlug(named, stacks ?? [], project)
-      : stackWithSlug(
-          slug,
-          (stacks ?? []).filter((one) => one.project === ofProject),
-          ofProject,
-        );
-  if (found !== undefined) return found;
-  if (choice.mayBeNew) return project === undefined ? named : nameInStack(project, slugText(named));
-  throw new CommandError(`there is no stack ${named}`, '`berth stacks` lists the stacks.');
+  const given = givenName(choice);
+  if (given === undefined) {
+    const around = await stackAround(stacks ?? [], place);
+    return around?.name ?? (place === undefined ? null : UNREGISTERED);
+  }
+  const { mayBeNew = false, isOwn = false, ends = false } = choice;
+  if (stacks === null && !isOwn) return given.text;
+  const known = stacks ?? [];
+  const current = place ?? (await placeOfOtherTool()) ?? placeAround(known);
+  const naming = { stacks: known, place: current, mayBeNew, isOwn, ends };
+  return (await namedStack(given, naming)) ?? UNREGISTERED;
 }
 
 export interface StackScope {

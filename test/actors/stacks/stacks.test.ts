@@ -102,6 +102,16 @@ it('gives each stack a `${slug}` of its own, unless its name is chosen', async (
   expect(await claim('blog', 'login')).toBe('blog--login');
 });
 
+it('stays the stack of its folder when it is claimed by its name, on another branch', async () => {
+  const here = await setting();
+  const stacks = await here.world.start('stacks', stacksActor, { store: here.store });
+  const place = { project: 'shop', path: '/nowhere/login', worktree: 'login' };
+  const first = await stacks.ask('claim', { claim: { ...place, branch: 'login', name: null } });
+  const named = { ...place, worktree: 'next', branch: 'next', name: first.stack.name };
+  const { stack } = await stacks.ask('claim', { claim: named });
+  expect(stack).toMatchObject({ name: 'shop--login', branch: 'next', isNamed: false });
+});
+
 it('gives no stack the name of a group of another one, and no group that of a stack', async () => {
   const here = await setting();
   const stacks = await here.world.start('stacks', stacksActor, { store: here.store });
