@@ -627,6 +627,50 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect(double.get('Deployment', 'web', 'refused').spec.replicas).toBe(0);
   });
 
+  it('answer with what the cluster has carried out when the disk of the database fills up meanwhile', async () => {
+    const team = await newTeam();
+    const servers = [await startServer(team), await startServer(team)] as const;
+    const id = await addWorkload(servers[0], 'full');
+    const run = (text: string) => must(postgres).run(team.url, text);
+    const error = "RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'";
+    await run(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${error}; END $$`);
+    const fill = (table: string) =>
+      run(`CREATE TRIGGER is_full BEFORE INSERT OR UPDATE ON berth.${table}
+        FOR EACH ROW EXECUTE FUNCTION refuse()`);
+    const end = async (operation: unknown) =>
+      (await ask(servers[1], 'GET', `/k8s/operations/${operation}`)).body;
+    const send = (path: string) =>
+      servers[1].request('POST', `/k8s/workloads/${id}/${path}`, undefined, {
+        Authorization: 'Bearer cloud',
+        'Idempotency-Key': path,
+      });
+    await fill('workloads');
+    const slept = await send('sleep');
+    expect(slept).toMatchObject({ status: 200, body: { replicas: 0 } });
+    expect(await end(slept.headers['berth-operation'])).toMatchObject({ state: 'done', result: 'ok' });
+    await run('DROP TRIGGER is_full ON berth.workloads');
+    const isPatch = ({ method }: { method: string }): boolean => method === 'PATCH';
+    const released = deferred<void>();
+    double.fault(isPatch, { kind: 'held', until: released.promise }, 1);
+    const patches = () => double.requests.filter(isPatch).length;
+    const before = patches();
+    const waking = send('wake');
+    await eventually(() => patches() > before);
+    await fill('operations');
+    released.resolve();
+    const woken = await waking;
+    const operation = woken.headers['berth-operation'];
+    expect(woken).toMatchObject({ status: 503, body: { code: 'storage_full' } });
+    expect(woken.body.hint).toContain(`/k8s/operations/${operation}`);
+    expect(await end(operation)).toMatchObject({ state: 'done', result: 'ok' });
+    await run('DROP TRIGGER is_full ON berth.operations');
+    // The next lease holder has nothing but the database.
+    servers[0].signal('SIGKILL');
+    await untilHeld(servers[1]);
+    await eventually(async () => (await end(operation)).result === 'ok');
+    expect(double.get('Deployment', 'web', 'full').spec.replicas).toBe(3);
+  });
+
   it('refuse a late change once the next lease holder has reported that it was not made', async () => {
     const team = await newTeam();
     const first = await startServer(team);

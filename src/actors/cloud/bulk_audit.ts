@@ -51,7 +51,7 @@ export class BulkAudit {
     try {
       return await work();
     } finally {
-      // Each change is recorded before `work` has its result.
+      // Each change is recorded, or on a full disk waits to be, before `work` has its result.
       this.bulks.delete(operation);
     }
   }

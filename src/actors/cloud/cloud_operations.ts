@@ -14,6 +14,7 @@ import {
   actor,
   type Context,
   type Handlers,
+  isFailure,
   type MessageOf,
   type ReplyOf,
   tolerateFailure,
@@ -47,6 +48,11 @@ const removedEarlier = (row: StoredOperation): OperationResult => ({
   reason: namedReason(row, 'an earlier attempt has removed it'),
 });
 
+const endNotStored = (id: string, cause: string) =>
+  fail('storage_full', `the operation ${id} has ended, but its end is not on disk yet: ${cause}`, {
+    hint: `It may have been done: GET /k8s/operations/${id} has its result.`,
+  });
+
 class CloudOperations {
   private readonly context: Context;
   private readonly store: CloudStore;
@@ -68,6 +74,7 @@ class CloudOperations {
     this.ends = new OperationEnds({
       events: context.ref('cloudevents'),
       clock: context.clock,
+      store: (row) => this.saveEnd(row),
       onJournaled: (row) => this.markTold(row),
       onDefect: (error) => context.crash(error),
     });
@@ -178,7 +185,7 @@ class CloudOperations {
       await this.save(row);
     } catch (error) {
       if (!row.isTold) this.ends.writeLater(row);
-      throw error;
+      throw isFailure(error) && error.code === 'storage_full' ? endNotStored(row.id, error.message) : error;
     } finally {
       this.endRun(row.id);
     }
@@ -223,6 +230,15 @@ class CloudOperations {
       removed.push(old.id);
     }
     return this.store.saveOperation(row, removed);
+  }
+
+  /** Whether an end that a full disk refused is on disk now, or a retry has begun since. */
+  private saveEnd(row: StoredOperation): Promise<boolean> {
+    if (this.rows.get(row.id) !== row) return Promise.resolve(true);
+    return tolerateFailure(
+      this.store.saveOperation(row, []).then(() => true),
+      () => false,
+    );
   }
 
   /** Not awaited: unmarked ends are looked up in the journal by the next daemon. */

@@ -9,6 +9,8 @@ import { endEvent } from './operation_events.ts';
 export interface OperationEndsConfig {
   readonly events: Pick<Ref<CloudEventsProtocol>, 'ask'>;
   readonly clock: Clock;
+  /** Whether an end that could not be stored is stored now, or needs no longer be. */
+  store(row: StoredOperation): Promise<boolean>;
   /** Called for each end that is in the journal. */
   onJournaled(row: StoredOperation): void;
   /** Receives errors of work that is not awaited. */
@@ -21,12 +23,14 @@ interface OperationEnd {
   readonly event: CommittedCloudEvent;
   /** Whether the journal may have it already. */
   isUncertain: boolean;
+  /** An end is journaled once it is stored: the next daemon would report what is not stored again. */
+  isStored: boolean;
 }
 
 export class OperationEnds {
   private readonly config: OperationEndsConfig;
   /** Oldest first. */
-  private readonly waiting: OperationEnd[] = [];
+  private waiting: OperationEnd[] = [];
   /** The write that has yet to begin, which takes all that waits; null: there is none. */
   private nextWrite: Promise<void> | null = null;
   private lastWrite: Promise<void> = Promise.resolve();
@@ -48,27 +52,27 @@ export class OperationEnds {
 
   /** Resolves when the end is in the journal, or has to wait because the journal refuses it. */
   write(row: StoredOperation): Promise<void> {
-    this.add(row, false);
+    this.add(row, { isUncertain: false, isStored: true });
     return this.writeWaiting();
   }
 
-  /** Writes the end with the next one, but within the pause between two attempts. */
+  /** Stores the end, then writes it, at the latest after the pause between two attempts. */
   writeLater(row: StoredOperation): void {
-    this.add(row, false);
+    this.add(row, { isUncertain: false, isStored: false });
     this.retryLater();
   }
 
   /** Writes ends of an earlier daemon, which the journal may have. */
   resume(rows: readonly StoredOperation[]): void {
     if (rows.length === 0) return;
-    for (const row of rows) this.add(row, true);
+    for (const row of rows) this.add(row, { isUncertain: true, isStored: true });
     this.writeInBackground();
   }
 
-  private add(row: StoredOperation, isUncertain: boolean): void {
+  private add(row: StoredOperation, state: Pick<OperationEnd, 'isUncertain' | 'isStored'>): void {
     const at = row.settledAt ?? this.config.clock.now();
     const event = { key: newUlid(at), at, event: endEvent(row) };
-    this.waiting.push({ row, event, isUncertain });
+    this.waiting.push({ row, event, ...state });
   }
 
   /** One write at a time, so that no end overtakes another. */
@@ -82,7 +86,8 @@ export class OperationEnds {
 
   private async attempt(): Promise<void> {
     this.nextWrite = null;
-    const ends = [...this.waiting];
+    if (!(await this.storeWaiting())) this.retryLater();
+    const ends = this.waiting.filter(({ isStored }) => isStored);
     if (ends.length === 0) return;
     const events = ends.map(({ event }) => event);
     const isRepeated = ends.some(({ isUncertain }) => isUncertain);
@@ -91,12 +96,20 @@ export class OperationEnds {
       () => ({ isStored: false }),
     );
     if (isStored) {
-      this.waiting.splice(0, ends.length);
+      const written = new Set(ends);
+      this.waiting = this.waiting.filter((end) => !written.has(end));
       for (const { row } of ends) this.config.onJournaled(row);
       return;
     }
     for (const end of ends) end.isUncertain = true;
     this.retryLater();
+  }
+
+  /** Whether every end is stored now. */
+  private async storeWaiting(): Promise<boolean> {
+    const ends = [...this.waiting];
+    for (const end of ends) end.isStored ||= await this.config.store(end.row);
+    return ends.every(({ isStored }) => isStored);
   }
 
   private retryLater(): void {

@@ -198,7 +198,7 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
     if (waitMs === null) return { replicas };
     await this.readyWait.untilReady(id, waitMs);
     // A read after the answer must show the result.
-    await this.table.flush();
+    await this.commitWithRoom();
     return { replicas };
   }
 
@@ -303,7 +303,7 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
     this.context.ref('tethers').tell('workloadSleeping', { workloadId, isSleeping });
   }
 
-  /** Records the cluster's answer to our own change or read, on disk and in the views. */
+  /** Records the cluster's answer to our own change or read, as `commitWithRoom` does, and in the views. */
   async applyChange(before: StoredWorkload, seen: ObservedWorkload): Promise<void> {
     const { clusterId, id } = before;
     const uid = this.table.get(id)?.seen.uid;
@@ -313,7 +313,14 @@ class Workloads implements WorkloadTableOwner, ScaleChangesOwner {
     // A workload that is no longer listed, or is listed anew, has its change in the audit log all the same.
     const untold = this.audit.changeEvents(before, { ...before, seen });
     if (untold.length > 0) this.table.report(clusterId, id, untold);
-    await this.table.flush();
+    await this.commitWithRoom();
+  }
+
+  /** Commits what has changed, on a full disk later: what a cluster has carried out has not failed. */
+  private async commitWithRoom(): Promise<void> {
+    await tolerateFailure(this.table.flush(), (failure) => {
+      if (failure.code !== 'storage_full') throw failure;
+    });
   }
 
   /** Reads the workload from its cluster: the watch may lag, or the account may lack the right to watch. */
