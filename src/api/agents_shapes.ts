@@ -128,6 +128,7 @@ const PromptShape = objectShape({
   text: stringField('must be text'),
   wait: z.union([z.enum(['idle', 'change']), z.literal(false)], 'must be idle, change or false').optional(),
   queue: z.boolean('must be true or false').optional(),
+  pid: integerField(1, PROMPT.maxPid).optional(),
   timeout: integerField(0, HTTP.maxQueryDurationMs).optional(),
 }).meta({ id: 'PromptInput' });
 
@@ -141,11 +142,12 @@ function faultsOfText(value: unknown): InvalidField[] {
 
 export type PromptRequest = z.input<typeof PromptShape>;
 export const PromptRequest = new RequestBody(PromptShape, (value) => {
-  const { text, wait, queue, timeout } = validate(PromptShape, value, faultsOfText(value));
+  const { text, wait, queue, pid: only, timeout } = validate(PromptShape, value, faultsOfText(value));
   return {
     text,
     wait: wait || null,
     queue: queue ?? false,
+    pid: only ?? null,
     timeoutMs: timeout ?? PROMPT.defaultTimeoutMs,
   };
 });

@@ -5,6 +5,8 @@ export interface PromptMessage {
   /** Chosen by the front, so that the prompt can be cancelled. */
   id: string;
   text: string;
+  /** The only process that may get it; null: that of the agent, which is woken. */
+  pid: number | null;
   /** Whether it waits until the agent is idle. */
   queue: boolean;
   /** What to wait for after it is submitted; null: nothing. */

@@ -78,6 +78,8 @@ export const PROMPT = {
   settleMs: 1_000,
   /** How many of the last lines of the screen to show when the question's lines are unknown. */
   questionLines: 12,
+  /** The largest id of a process on Linux. */
+  maxPid: 4_194_304,
 } as const;
 
 /** docs/reference.md "Shared terminals". */

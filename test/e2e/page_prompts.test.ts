@@ -114,10 +114,42 @@ it.runIf(hasChromium)(
     await page.locator('.view-head .state', { hasText: 'working' }).waitFor();
     await send(page, 'bot', 'three');
     await ask(daemon, 'POST', '/v1/services/bot/restart');
-    await page.getByText('prompt bot: not running').waitFor();
+    // The page says so, before the daemon has to.
+    await page.getByText('bot has ended since, and nothing was typed').waitFor();
     expect(await field(page, 'bot').inputValue()).toBe('three');
     await ask(daemon, 'GET', '/v1/agents/wait?for=idle&mode=all');
     expect(typed('bot')).toEqual(['two']);
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest(
+    'a prompt that waits is not for a new agent of the same name of which the page knows nothing yet',
+  ),
+  BROWSER_TEST,
+  async () => {
+    const { daemon, typed } = await withBusyAgents('bot');
+    const page = await openBerth(daemon);
+    await send(page, 'bot', 'for the first');
+    const { agents } = await ask(daemon, 'GET', '/v1/agents');
+    let state = 'working';
+    // The page goes on reading the agent that was removed.
+    await page.route('**/v1/agents', (route) =>
+      route.fulfill({ json: { agents: [{ ...agents[0], state }] } }),
+    );
+    await ask(daemon, 'DELETE', '/v1/agents/bot');
+    const folder = newFolder();
+    const file = join(folder, 'next');
+    await ask(daemon, 'POST', '/v1/agents/spinup', { name: 'bot', cmd: composing(file) });
+    await ask(daemon, 'GET', '/v1/agents/wait?for=idle&mode=all');
+    state = 'idle';
+    const answer = page.waitForResponse('**/v1/agents/bot/prompt');
+    // The page reads its lists again with this.
+    await add(daemon, { name: 'web' });
+    expect((await answer).status()).toBe(409);
+    await page.getByText('prompt bot: not running').waitFor();
+    expect(await field(page, 'bot').inputValue()).toBe('for the first');
+    expect([...typed('bot'), ...submitted(file)]).toEqual([]);
   },
 );
 

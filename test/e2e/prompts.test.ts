@@ -117,6 +117,38 @@ describe('a prompt', { timeout: 60_000 }, () => {
     );
   });
 
+  it('for one process is typed into no later one, and starts none', async () => {
+    const daemon = await startDaemon({ config: CONFIG });
+    const folder = newFolder();
+    const file = join(folder, 'out');
+    // Its arguments resume a conversation that it does not have.
+    writeFileSync(join(folder, 'claude'), `#!/bin/sh\n${composing(file)}\n`, { mode: 0o755 });
+    const spinup = async () => {
+      const agent = { name: 'bot', cmd: join(folder, 'claude'), agent_type: 'claude' };
+      return (await daemon.request('POST', '/v1/agents/spinup', agent)).body.pid;
+    };
+    const pid = await spinup();
+    expect((await prompt(daemon, 'bot', { text: 'one', pid, queue: true })).status).toBe(200);
+    const report = { state: 'idle', session_id: 'a-conversation' };
+    const sleep = async () => {
+      await daemon.request('POST', '/v1/agents/bot/state', report);
+      return (await daemon.request('POST', '/v1/agents/bot/sleep')).status === 200;
+    };
+    await eventually(sleep);
+    const late = () => prompt(daemon, 'bot', { text: 'late', pid, queue: true });
+    const refusal = { status: 409, body: { code: 'not_running' } };
+    expect(await late()).toMatchObject(refusal);
+    expect((await daemon.request('GET', '/v1/agents/bot')).body.state).toBe('asleep');
+    await daemon.request('DELETE', '/v1/agents/bot');
+    const next = await spinup();
+    const hint = 'Send it again if it is for the present process.';
+    expect(await late()).toMatchObject({ status: 409, body: { code: 'not_running', hint } });
+    expect((await prompt(daemon, 'bot', { text: 'two', pid: next, queue: true })).status).toBe(200);
+    expect(submitted(file)).toEqual(['one', 'two']);
+    for (const wrong of [0, -1, 1.5, '1', null, 2 ** 32])
+      expect((await prompt(daemon, 'bot', { text: 'x', pid: wrong })).body.code).toBe('invalid_spec');
+  });
+
   it('is typed at most once when the daemon is killed meanwhile', async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const below = random(seed);

@@ -1111,6 +1111,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/service/agent_prompts.test.ts'],
     ],
     [
+      'prompt-other-process',
+      'a prompt for one process is typed into another',
+      'src/actors/service/agent_prompts.ts',
+      'message.pid !== null && message.pid !== pid',
+      'false',
+      ['test/actors/service/agent_prompts.test.ts'],
+    ],
+    [
       'prompt-completed',
       'a prompt that ends with a mention is completed by the program',
       'src/actors/service/prompt_typist.ts',
@@ -1548,8 +1556,8 @@ export const MUTANTS: readonly Mutant[] = [
       'page-prompt-held',
       'a prompt that waits for its turn holds a connection',
       'src/dashboard/state/waiting_prompts.ts',
-      '{ text, timeout: START_MS }',
-      '{ text, queue: true }',
+      'timeout: START_MS',
+      'queue: true',
       PAGE_PROMPTS,
     ],
     [
@@ -1566,6 +1574,14 @@ export const MUTANTS: readonly Mutant[] = [
       'src/dashboard/state/waiting_prompts.ts',
       'isEnded = agent.pid !== pid;',
       'isEnded = false;',
+      PAGE_PROMPTS,
+    ],
+    [
+      'page-prompt-late-list',
+      'a prompt that waits is typed into a later process that the list of the page does not show yet',
+      'src/dashboard/state/waiting_prompts.ts',
+      '...(pid !== null && { pid })',
+      '',
       PAGE_PROMPTS,
     ],
     [

@@ -65,11 +65,15 @@ export class AgentPrompts {
   /** See `PromptProtocol.prompt`. */
   async prompt(message: PromptMessage): Promise<PromptReply> {
     const { clock, log, name } = this.options;
-    this.options.terminal();
+    const { pid, run } = this.options.terminal();
+    if (message.pid !== null && message.pid !== pid) {
+      const what = `${name} does not run as process ${message.pid}, and nothing was typed`;
+      throw fail('not_running', what, { hint: 'Send it again if it is for the present process.' });
+    }
     if (this.entering > (message.queue ? PROMPT.maxQueued : 0))
       throw fail('agent_working', `another prompt is being typed to ${name} or is waiting`);
     const until = clock.monotonic() + message.timeoutMs;
-    const prompt: OpenPrompt = { ...message, until, isCancelled: false, onChange: () => {} };
+    const prompt: OpenPrompt = { ...message, run, until, isCancelled: false, onChange: () => {} };
     this.open.set(prompt.id, prompt);
     // Starts before typing, so that no output is missed.
     const unwatch = log.watch(() => {});
@@ -126,7 +130,7 @@ export class AgentPrompts {
     const before = isAnswered || typing.pauseMs > 0 ? await this.options.readLines() : [];
     const bytes = await this.typist.bytesOf(prompt.text, terminal);
     // The state may have changed while the screen was read.
-    this.assertTypable(prompt, run);
+    this.assertTypable(prompt);
     const from = await this.typist.type(prompt, bytes, typing, before, () => this.assertUnasked(run));
     const { clock } = this.options;
     const times = { at: clock.now(), since: clock.monotonic() };
@@ -146,8 +150,8 @@ export class AgentPrompts {
 
   /** Resolves when a prompt may be typed. Fails as `assertTypable` does, and with wait_timeout. */
   private async untilReady(prompt: OpenPrompt): Promise<void> {
-    const { run } = this.options.terminal();
     const { name } = this.options;
+    const { run } = prompt;
     const ready = await this.looks.until(prompt, prompt.until, (): PromptLook<true> => {
       const status = this.assertRuns(run);
       const againMs = this.unsettledMs(status);
@@ -158,7 +162,7 @@ export class AgentPrompts {
     if (ready === null) throw fail('wait_timeout', `${name} was not idle in time, and nothing was typed`);
     const status = this.assertRuns(run);
     if (status.state === 'blocked') throw await this.blocked(status, `${name} waits for an answer`);
-    this.assertTypable(prompt, run);
+    this.assertTypable(prompt);
   }
 
   /**
@@ -178,10 +182,10 @@ export class AgentPrompts {
   }
 
   /** Throws agent_working, not_running, and daemon_busy for a client that has disconnected. */
-  private assertTypable(prompt: OpenPrompt, run: string): void {
+  private assertTypable(prompt: OpenPrompt): void {
     const { name } = this.options;
     if (prompt.isCancelled) throw cancelled();
-    const status = this.assertRuns(run);
+    const status = this.assertRuns(prompt.run);
     if ('found' in this.lookIdle(status)) return;
     const doing = status.state === 'idle' ? 'has just been given a prompt' : `is ${status.state}`;
     throw fail('agent_working', `${name} ${doing}`);

@@ -44,8 +44,8 @@ export class AgentRequests {
       actedAt: () => agent.actedAt,
       watchState: (onChange) => agent.watchStatus(onChange),
       terminal: () => {
-        const [{ id, logFrom, startedAt }] = this.live();
-        return { run: id, startedAt, logFrom, typing: this.typing() };
+        const [{ id, logFrom, pid, startedAt }] = this.live();
+        return { run: id, pid, startedAt, logFrom, typing: this.typing() };
       },
       type: (data) => this.ofTerminal((terminal, ...live) => terminal.typeBytes(...live, data)),
       readLines: async () => {

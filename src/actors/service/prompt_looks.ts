@@ -14,6 +14,8 @@ export interface PromptLooksOptions {
 
 /** A prompt that has not been answered yet. */
 export interface OpenPrompt extends PromptMessage {
+  /** The run that it is for: that of the agent when it came. */
+  run: string;
   /** Monotonic time at which its client stops waiting. */
   until: number;
   isCancelled: boolean;

@@ -20,6 +20,7 @@ import type { ServiceLog } from './service_log.ts';
 /** The terminal that prompts are typed into. */
 export interface PromptTerminal {
   run: string;
+  pid: number;
   /** Epoch milliseconds. */
   startedAt: number;
   /** The offset in the log from which the output of the run begins. */

@@ -184,10 +184,14 @@ class SupervisedService implements SupervisedParts {
     return this.life.snapshot().state.phase === 'launching';
   }
 
-  /** Wakes an agent that is asleep, or waits for its start; tells whether it did. Fails as a start does. */
-  private async awake(): Promise<boolean> {
+  /**
+   * Wakes an agent that is asleep, or waits for its start, if it `mayStart`; tells whether it did. Fails as a
+   * start does.
+   */
+  private async awake(mayStart = true): Promise<boolean> {
     await this.session.settled();
     const { isAsleep } = this.session;
+    if (!mayStart) return false;
     if (!isAsleep && !this.isLaunching) return false;
     // A first start may not know a conversation yet, so it is no wake.
     await this.start({ timeoutMs: null, wait: false, join: true, wake: isAsleep });
@@ -271,9 +275,12 @@ class SupervisedService implements SupervisedParts {
     return null;
   }
 
-  /** Types a prompt. If the agent is asleep or starting, waits until it runs and is idle. */
+  /**
+   * Types a prompt. If the agent is asleep or starting, waits until it runs and is idle, unless the prompt is
+   * for one process: it would not be the one that starts.
+   */
   async prompt(message: PromptMessage): Promise<PromptReply> {
-    const isWoken = await this.awake();
+    const isWoken = await this.awake(message.pid === null);
     return this.requests.prompts.prompt(isWoken ? { ...message, queue: true } : message);
   }
 

@@ -43,10 +43,13 @@ function until(isOver: () => boolean, end: AbortSignal): Promise<void> {
   });
 }
 
-/** Types a prompt unless it is not its turn; returns whether it was typed. */
-async function tryPrompt(name: string, text: string): Promise<boolean> {
+/**
+ * Types a prompt unless it is not its turn; returns whether it was typed. `pid`: the only process that may
+ * get it. The daemon knows when that has ended, before the list shows it.
+ */
+async function tryPrompt(name: string, text: string, pid: number | null): Promise<boolean> {
   try {
-    await client.promptAgent(name, { text, timeout: START_MS });
+    await client.promptAgent(name, { text, timeout: START_MS, ...(pid !== null && { pid }) });
     return true;
   } catch (error) {
     if (isBerthError(error) && NOT_YET.has(error.code)) return false;
@@ -77,7 +80,7 @@ export async function promptInTurn(name: string, text: string): Promise<boolean>
       if (back.signal.aborted) return false;
       if (isEnded) throw new BerthError('not_running', `${name} has ended since, and nothing was typed`);
       note(name, null);
-      if (await tryPrompt(name, text)) return true;
+      if (await tryPrompt(name, text, pid)) return true;
       note(name, back);
       await delay(RETRY_MS, back.signal);
     }

@@ -21,6 +21,7 @@ class Program {
   question: string[] = [];
   authority: 'output' | 'screen' = 'screen';
   run = 'r1';
+  pid = 1;
   startedAt = 0;
   maySubmitLate = false;
   typing: Partial<PromptTyping> = {};
@@ -46,6 +47,7 @@ class Program {
     watchState: (onChange) => this.watch(onChange),
     terminal: () => ({
       run: this.run,
+      pid: this.pid,
       startedAt: this.startedAt,
       logFrom: 0,
       typing: {
@@ -90,7 +92,7 @@ class Program {
   }
 
   prompt(text: string, more: Partial<PromptMessage> = {}): Promise<string> {
-    const message = { id: text, text, queue: false, wait: null, timeoutMs: 600_000, ...more };
+    const message = { id: text, text, pid: null, queue: false, wait: null, timeoutMs: 600_000, ...more };
     return this.prompts.prompt(message).then(
       ({ status, lines }) => [status.state, ...(lines ?? [])].join('|'),
       ({ code, message: why, detail }) =>
@@ -540,6 +542,23 @@ describe('a prompt', () => {
     expect(await one).toContain('its client has disconnected');
     expect(await two).toBe('idle');
     expect(bot.typed()).toBe('two!');
+  });
+
+  it('is not for a later process: neither of its queue, nor one that names its process', async () => {
+    const bot = new Program();
+    bot.become('working');
+    const queued = ['one', 'two'].map((text) => bot.prompt(text, { queue: true }));
+    await bot.pass(0);
+    bot.run = 'r2';
+    bot.pid = 2;
+    bot.become('idle');
+    await bot.pass(TYPING_MS);
+    expect(await Promise.all(queued)).toEqual(Array(2).fill('not_running|bot was started again'));
+    const [late, fit] = [bot.prompt('late', { pid: 1, queue: true }), bot.prompt('fit', { pid: 2 })];
+    expect(await late).toBe('not_running|bot does not run as process 1, and nothing was typed');
+    await bot.pass(TYPING_MS);
+    expect(await fit).toBe('idle');
+    expect(bot.typed()).toBe('fit!');
   });
 
   it('is the only one of fifty at once that is typed, or one of all in order if they are queued', async () => {

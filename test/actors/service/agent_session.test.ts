@@ -201,7 +201,7 @@ describe('an agent', () => {
     const { world, sleep, status } = await idleOne({ spec: { sleep: { afterMinutes: 30 } } });
     await world.advance(30 * 60_000 - LONG_MS - 1);
     const prompts = world.services.ref<PromptProtocol>('service:web');
-    const prompt = { id: 'one', text: 'go on', queue: false, wait: null, timeoutMs: 60_000 };
+    const prompt = { id: 'one', text: 'go on', pid: null, queue: false, wait: null, timeoutMs: 60_000 };
     const prompted = prompts.ask('prompt', prompt).catch(code);
     expect(code(await sleep().catch((error: unknown) => error))).toBe('agent_working');
     expect(status().state).toBe('idle');
@@ -235,7 +235,7 @@ describe('an agent', () => {
     await tell('idle', ID);
     // Its screen is drawn from the files of its log first.
     await eventually(() => status().state === 'idle');
-    const prompt = { id: 'one', text: 'go on', queue: false, wait: null, timeoutMs: 60_000 };
+    const prompt = { id: 'one', text: 'go on', pid: null, queue: false, wait: null, timeoutMs: 60_000 };
     let stalled: unknown = null;
     void service.ask('prompt', prompt).catch((error: unknown) => {
       stalled = code(error);

@@ -143,7 +143,7 @@ describe.each(SERVERS)('the wait for agents, by %s,', (server) => {
     const answer = await front.request('POST', '/v1/agents/one/prompt', { body: { text: 'hi' } });
     expect(answer.body).toMatchObject({ name: 'one', state: 'working', lines: null });
     expect(await service.next('prompt')).toMatchObject({
-      ...{ text: 'hi', wait: null, queue: false, timeoutMs: PROMPT.defaultTimeoutMs },
+      ...{ text: 'hi', pid: null, wait: null, queue: false, timeoutMs: PROMPT.defaultTimeoutMs },
     });
   });
 
