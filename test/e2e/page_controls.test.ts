@@ -124,8 +124,12 @@ it.runIf(hasChromium)(
     const page = await openBerth(daemon, '#/services/base');
     const needed = page.getByRole('group', { name: 'need it' });
     await needed.getByText('sleeper').waitFor();
-    await page.getByLabel('send a signal to base').selectOption('SIGUSR1');
+    // The keys pass SIGHUP, which would end the service.
+    await page.getByLabel('send a signal to base').focus();
+    for (const _ of [1, 2, 3, 4]) await page.keyboard.press('ArrowDown');
+    await press(page, 'send: SIGUSR1');
     await page.locator('.log-text', { hasText: 'got it' }).waitFor();
+    expect((await ask(daemon, 'GET', '/v1/services/base')).status).toBe('running');
     await needed.getByText('sleeper').click();
     await page.locator('h1', { hasText: 'sleeper' }).waitFor();
     await page.getByRole('group', { name: 'it needs' }).getByText('base').waitFor();

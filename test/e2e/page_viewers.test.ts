@@ -109,6 +109,7 @@ it.runIf(hasChromium)(
     await page.getByText(/attached · \d+×\d+$/).waitFor();
     await paste('deaf', 'stty raw -echo; printf ready; exec sleep 600');
     await page.getByLabel('who types').selectOption('observe');
+    await page.getByRole('button', { name: 'change: watch only' }).click();
     await page.getByText(/deaf: the last \d+\.\d MiB of the input did not arrive/).waitFor();
     await attached(page);
   },
@@ -126,6 +127,7 @@ it.runIf(hasChromium)(
     const modeOf = (page: Page) => page.getByLabel('who types');
     const choose = async (page: Page, mode: string) => {
       await modeOf(page).selectOption(mode);
+      await page.getByRole('button', { name: /^change: / }).click();
       await eventually(async () => (await ask(daemon, 'GET', '/v1/agents/typist')).viewers === 2);
       await attached(page);
     };

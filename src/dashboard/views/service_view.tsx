@@ -6,6 +6,7 @@ import { visibleLine } from '../../presentation/format.ts';
 import { isStackHook, listedName } from '../../presentation/sections.ts';
 import { requestAction } from '../frame/action_question.tsx';
 import { Button } from '../frame/button.tsx';
+import { ChoiceAction } from '../frame/choice_action.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { type ServiceAction, signalService, underWay } from '../state/actions.ts';
@@ -19,6 +20,7 @@ import { Dependencies, Facts } from './service_facts.tsx';
 import { UsageCharts } from './usage_charts.tsx';
 
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGKILL'];
+const SIGNAL_CHOICES = [['', 'signal …'], ...SIGNALS.map((one) => [one, one] as const)] as const;
 const EVENTS_SHOWN = 30;
 
 /** The details of a service. Reads them again after each of its events, and after a reconnect. */
@@ -86,21 +88,14 @@ function Actions({ service, canSleep }: { service: Service; canSleep: boolean })
       {one('stop', false, 'x')}
       {canSleep && (isSleeping ? one('wake', false) : one('sleep', status !== 'running'))}
       <Button icon="logs" text="log" label={`log of ${name}`} onPress={() => showLog(name)} keyHint="l" />
-      <select
-        class="field"
-        aria-label={`send a signal to ${name}`}
+      <ChoiceAction
+        label={`send a signal to ${name}`}
         value=""
-        disabled={service.pid === undefined}
-        onChange={(event) => {
-          void signalService(name, event.currentTarget.value);
-          event.currentTarget.value = '';
-        }}
-      >
-        <option value="">signal …</option>
-        {SIGNALS.map((signalName) => (
-          <option key={signalName}>{signalName}</option>
-        ))}
-      </select>
+        options={SIGNAL_CHOICES}
+        action="send"
+        isOff={service.pid === undefined}
+        onPick={(signalName) => void signalService(name, signalName)}
+      />
       <RemoveButton name={name} what="service" />
     </div>
   );

@@ -3,6 +3,7 @@ import { type Signal, useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { bytesText } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
+import { ChoiceAction } from '../frame/choice_action.tsx';
 import { actOn, copyText } from '../state/actions.ts';
 import { agentByName } from '../state/daemon.ts';
 import { clickedAgent } from '../state/place.ts';
@@ -67,21 +68,13 @@ const MODES: readonly (readonly [mode: TypingMode, text: string])[] = [
 
 function ModeChoice({ terminal, mode }: { terminal: AttachedTerminal; mode: Signal<TypingMode> }) {
   return (
-    <select
-      class="field"
-      aria-label="who types"
+    <ChoiceAction
+      label="who types"
       value={mode.value}
-      onChange={(event) => {
-        const { value } = event.currentTarget;
-        terminal.setMode(MODES.find(([one]) => one === value)?.[0] ?? 'shared');
-      }}
-    >
-      {MODES.map(([value, text]) => (
-        <option key={value} value={value}>
-          {text}
-        </option>
-      ))}
-    </select>
+      options={MODES}
+      action="change"
+      onPick={(value) => terminal.setMode(MODES.find(([one]) => one === value)?.[0] ?? 'shared')}
+    />
   );
 }
 
