@@ -23,6 +23,8 @@ export interface RegistryProtocol {
   remove(message: { name: string; agent: boolean; graceMs: number | null }): { port: number | null };
   /** The spec of a service, or null for an unknown name, and whether it sleeps. */
   specOf(message: { name: string }): { spec: ServiceSpec | null; isAsleep: boolean };
+  /** Whether a service is registered, once a change or a removal of it that is under way has ended. */
+  isRegistered(message: { name: string }): { isRegistered: boolean };
   /**
    * The members of a group, or of all groups if null, with their dependencies; `stack`: only those of one
    * stack.

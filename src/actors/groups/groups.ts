@@ -44,7 +44,7 @@ class Groups {
   ): Promise<{ services: StartReply[] }> {
     const askedAt = this.context.clock.monotonic();
     return this.kept(name, { verb: 'start', timeoutMs, members: resumed?.members }, async (members) => {
-      const wanted = resumed ? this.notOverridden(members) : members;
+      const wanted = resumed ? await this.notOverridden(members) : members;
       const answers = await this.calls.startAll(wanted, { timeoutMs, askedAt }, resumed !== undefined);
       return { services: answersInOrder(members, answers) };
     });
@@ -91,7 +91,7 @@ class Groups {
     const askedAt = this.context.clock.monotonic();
     return this.kept(name, { verb: 'wake', timeoutMs, members: resumed?.members }, async (members) => {
       const { members: all } = await this.registry().ask('members', { group: null });
-      const wanted = resumed ? this.notOverridden(members) : members;
+      const wanted = resumed ? await this.notOverridden(members) : members;
       const sleeping = wanted.filter(({ sleep }) => sleep).map((member) => member.name);
       const answers = await this.wakeAll(all, sleeping, { timeoutMs, askedAt }, resumed !== undefined);
       return { services: answersInOrder(members, answers) };
@@ -188,7 +188,7 @@ class Groups {
           await this.calls.stopAll(members, { graceMs, forRestart: true }, isResumed);
           await rows.put(name, { ...row, step: 'start' });
         }
-        const wanted = isResumed ? this.notOverridden(members) : members;
+        const wanted = isResumed ? await this.notOverridden(members) : members;
         const answers = await this.calls.startAll(wanted, { timeoutMs, askedAt }, isResumed);
         return { services: answersInOrder(members, answers) };
       } finally {
@@ -230,11 +230,14 @@ class Groups {
   }
 
   /** The members that a client has not stopped or put to sleep since, and that depend on no such member. */
-  private notOverridden(members: Member[]): Member[] {
+  private async notOverridden(members: Member[]): Promise<Member[]> {
     const overrides = this.config.store.table('overrides');
     const left = new Set<string>();
-    for (const { name } of members)
-      if (overrides.get(name)) for (const one of [name, ...dependantsOf(members, name)]) left.add(one);
+    for (const { name } of members) {
+      // A removal stops the service too, but keeps nothing else from starting.
+      if (!overrides.get(name) || (await this.calls.isRemoved(name))) continue;
+      for (const one of [name, ...dependantsOf(members, name)]) left.add(one);
+    }
     return members.filter(({ name }) => !left.has(name));
   }
 

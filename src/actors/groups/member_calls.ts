@@ -60,8 +60,8 @@ export class MemberCalls {
 
   /**
    * Starts `members` in dependsOn order. After a failure nothing new begins. When the process host is lost
-   * meanwhile, those that had been started ended with it, and all are started again. `isResumed`, here and
-   * below: for the call of an earlier daemon.
+   * meanwhile, those that had been started ended with it, and all are started again. Here and below: a member
+   * that is removed meanwhile is left out; `isResumed`: for the call of an earlier daemon.
    */
   async startAll(
     members: Member[],
@@ -89,7 +89,8 @@ export class MemberCalls {
       const told = early.has(member) ? onStarted : null;
       const start = () => startMember(this.service(member), request, told);
       try {
-        answers.set(member, await this.reach(start, isResumed, onLost));
+        const answer = await this.reach(member, start, isResumed, onLost);
+        if (answer) answers.set(member, answer);
       } catch (error) {
         failed.push(member);
         throw error;
@@ -110,7 +111,8 @@ export class MemberCalls {
     const answers = new Map<string, SleepReply>();
     const sleepOne = async (member: string): Promise<void> => {
       const sleep = () => this.service(member).ask('sleep', {}, DEADLINE);
-      answers.set(member, await this.reach(sleep, isResumed));
+      const answer = await this.reach(member, sleep, isResumed);
+      if (answer) answers.set(member, answer);
     };
     const sleeping = members.filter(({ sleep }) => sleep);
     await walkInOrder(new DependencyOrder(reverseDependencies(sleeping)), namingMember(sleepOne));
@@ -125,24 +127,41 @@ export class MemberCalls {
   ): Promise<Map<string, MemberStop>> {
     const answers = new Map<string, MemberStop>();
     const stopOne = async (member: string): Promise<void> => {
-      try {
-        const stop = () => this.service(member).ask('stop', request, DEADLINE);
-        const { name, status, exitCode } = await this.reach(stop, isResumed);
-        answers.set(member, { name, status, exitCode });
-      } catch (error) {
-        // A member that was removed meanwhile is already stopped.
-        if (!isFailure(error) || error.code !== 'unknown_service') throw error;
-      }
+      const stop = () => this.service(member).ask('stop', request, DEADLINE);
+      const answer = await this.reach(member, stop, isResumed);
+      if (!answer) return;
+      const { name, status, exitCode } = answer;
+      answers.set(member, { name, status, exitCode });
     };
     await walkInOrder(new DependencyOrder(reverseDependencies(members)), namingMember(stopOne));
     return answers;
+  }
+
+  /** Whether a service is not registered, once a removal of it that is under way has ended. */
+  async isRemoved(name: string): Promise<boolean> {
+    const asked = this.registry().ask('isRegistered', { name }, DEADLINE);
+    const { isRegistered } = await tolerateFailure(asked, () => ({ isRegistered: true }));
+    return !isRegistered;
+  }
+
+  /** The answer of a member; null: it was removed, before it was asked or since. */
+  private async reach<R>(
+    member: string,
+    ask: () => Promise<R>,
+    isResumed: boolean,
+    onLost?: () => void,
+  ): Promise<R | null> {
+    return tolerateFailure(this.insist(ask, isResumed, onLost), async (failure) => {
+      if (await this.isRemoved(member)) return null;
+      throw failure;
+    });
   }
 
   /**
    * Asks a member, also while the process host is lost. No client repeats the call of an earlier daemon, so
    * this does it while the member is busy.
    */
-  private async reach<R>(ask: () => Promise<R>, isResumed: boolean, onLost?: () => void): Promise<R> {
+  private async insist<R>(ask: () => Promise<R>, isResumed: boolean, onLost?: () => void): Promise<R> {
     const { clock } = this.context;
     for (;;) {
       try {

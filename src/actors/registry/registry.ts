@@ -188,6 +188,12 @@ class Registry {
     return { spec: this.services.get(name)?.spec ?? null, isAsleep: this.isAsleep(name) };
   }
 
+  isRegistered({
+    name,
+  }: MessageOf<RegistryProtocol, 'isRegistered'>): DeferredReply<{ isRegistered: boolean }> {
+    return this.context.turn(name, async () => ({ isRegistered: this.services.has(name) }));
+  }
+
   watchAgain(): null {
     for (const [name, { spec }] of this.services)
       if (spec.watch) this.context.ref(serviceAddress(name)).tell('watchAgain', {});
@@ -338,6 +344,7 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
     register: (message) => registry.register(message),
     remove: (message) => registry.remove(message),
     specOf: (message) => registry.specOf(message),
+    isRegistered: (message) => registry.isRegistered(message),
     members: (message) => registry.members(message),
     watchAgain: () => registry.watchAgain(),
     closeStack: (message) => registry.closeStack(message),

@@ -34,6 +34,8 @@ interface Script {
   /** Duration of a start or a stop; a Failure is thrown after it. */
   ms?: Record<string, number>;
   failures?: Record<string, Failure>;
+  /** Members that are removed; some may be added later. */
+  removed?: string[];
 }
 
 async function group({
@@ -43,6 +45,7 @@ async function group({
   sleepy = false,
   ms = {},
   failures = {},
+  removed = [],
 }: Script): Promise<Group> {
   const w = world();
   const store = new MemoryStore();
@@ -52,7 +55,7 @@ async function group({
   const act = async (name: string, from: string, to: string): Promise<void> => {
     log.push(`${from} ${name}`);
     await new Promise<void>((resolve) => w.clock.after(ms[name] ?? 10, resolve));
-    const failure = failures[name];
+    const failure = removed.includes(name) ? fail('unknown_service', `no service ${name}`) : failures[name];
     if (failure) throw failure;
     log.push(`${to} ${name}`);
   };
@@ -81,12 +84,13 @@ async function group({
     }),
   );
   await w.stand<RegistryProtocol>('registry', {
+    isRegistered: ({ name }) => ({ isRegistered: !removed.includes(name) }),
     members: ({ group: name }) => ({
       members:
         name === 'none'
           ? []
           : Object.entries(members)
-              .filter(([member]) => name === null || !moved.includes(member))
+              .filter(([member]) => !removed.includes(member) && (name === null || !moved.includes(member)))
               .map(([name, dependsOn]) => ({
                 name,
                 dependsOn,
@@ -396,6 +400,63 @@ describe('the members of a call that is continued', () => {
   });
 });
 
+describe('a member that is removed during a call', () => {
+  const members = { web: ['api'], api: ['db'], db: [] };
+  const verbs = ['start', 'restart', 'stop', 'sleepGroup', 'wakeGroup'] as const;
+  const lasts = (log: string[], ...ends: string[]): string[] =>
+    log.filter((entry) => ends.includes(entry.split(' ')[0] ?? ''));
+
+  it.each(verbs)('is left out: %s', async (verb) => {
+    const removed: string[] = [];
+    const site = await group({ members, sleepy: true, removed });
+    const called = site.ref.ask(verb, { name: 'site', timeoutMs: null, graceMs: null });
+    await site.advance(5);
+    const row = site.store.table('restarts').get('site');
+    removed.push('api');
+    await site.advance(200);
+    expect((await called).services.map(({ name }) => name)).toEqual(['web', 'db']);
+    const next: string[] = [];
+    const resumed = await group({ members, sleepy: true, removed: next });
+    if (row) await resumed.store.table('restarts').put('site', row);
+    await resumed.ref.ask('resume', {});
+    await resumed.advance(5);
+    next.push('api');
+    await resumed.advance(200);
+    for (const { log } of [site, resumed]) {
+      if (verb === 'stop' || verb === 'restart')
+        expect(lasts(log, 'ended')).toEqual(['ended web', 'ended db']);
+      if (verb === 'sleepGroup') expect(lasts(log, 'asleep')).toEqual(['asleep web', 'asleep db']);
+      if (verb !== 'stop' && verb !== 'sleepGroup')
+        expect(lasts(log, 'ready')).toEqual(['ready db', 'ready web']);
+    }
+  });
+
+  it('takes nothing with it, unlike one that a client has stopped', async () => {
+    const removed: string[] = [];
+    const site = await group({ members: { ...members, other: ['mail'], mail: [] }, removed });
+    await site.store.table('restarts').put('site', { ...ROW, step: 'stop' });
+    await site.ref.ask('resume', {});
+    await site.advance(15);
+    expect(site.log).toContain('stop api');
+    for (const name of ['api', 'mail']) await site.store.table('overrides').put(name, { group: 'site' });
+    removed.push('api');
+    await site.advance(200);
+    expect(lasts(site.log, 'ready')).toEqual(['ready db', 'ready web']);
+  });
+
+  it('is one whose start fails, as its removal stops it', async () => {
+    const removed: string[] = [];
+    const failures = { api: fail('start_failed', 'api was stopped before it was ready') };
+    const site = await group({ members, removed, failures });
+    const started = site.ref.ask('start', { name: 'site', timeoutMs: null });
+    await site.advance(15);
+    expect(site.log.at(-1)).toBe('start api');
+    removed.push('api');
+    await site.advance(100);
+    expect((await started).services.map(({ name }) => name)).toEqual(['web', 'db']);
+  });
+});
+
 describe('a call of a group at the end of its daemon', () => {
   const end = async (site: Group): Promise<void> => {
     site.world.late.push('groups', 'service:db');
@@ -550,16 +611,6 @@ describe('the stop of a group', () => {
       'ended db',
     ]);
     expect(site.stops).toEqual(Array(4).fill({ graceMs: 900 }));
-  });
-
-  it('counts a member removed meanwhile as stopped', async () => {
-    const gone = fail('unknown_service', 'there is no service api');
-    const site = await group({ members: SITE, failures: { api: gone } });
-    const stopped = site.ref.ask('stop', { name: 'site', graceMs: null });
-    await site.advance(100);
-    const { services } = await stopped;
-    expect(services.map(({ name }) => name)).toEqual(['web', 'db', 'mail']);
-    expect(site.log).toContain('ended db');
   });
 
   it('excludes other calls on its group, but not on others', async () => {

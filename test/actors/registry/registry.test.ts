@@ -326,6 +326,25 @@ describe('removing', () => {
     expect(await it.registry.ask('register', { input: input('web') })).toMatchObject({ created: true });
   });
 
+  it.each([true, false])(
+    'decides whether a service is registered, once it has ended; fails: %s',
+    async (fails) => {
+      const it = await setting();
+      const ask = () => it.registry.ask('isRegistered', { name: 'web' });
+      expect(await ask()).toEqual({ isRegistered: false });
+      await it.registry.ask('register', { input: input('web') });
+      expect(await ask()).toEqual({ isRegistered: true });
+      const retired = deferred<null>();
+      it.services.retire = () => retired.promise;
+      const removed = it.registry.ask('remove', { name: 'web', agent: false, graceMs: null });
+      const asked = ask();
+      if (fails) retired.reject(fail('daemon_busy', 'the process host is away'));
+      else retired.resolve(null);
+      expect((await Promise.allSettled([removed]))[0].status).toBe(fails ? 'rejected' : 'fulfilled');
+      expect(await asked).toEqual({ isRegistered: fails });
+    },
+  );
+
   it('that fails leaves the service', async () => {
     const it = await setting();
     await it.registry.ask('register', { input: input('web') });
