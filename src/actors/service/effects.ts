@@ -28,7 +28,7 @@ import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { type Context, type Failure, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { envFileRows } from './env_files.ts';
+import { type EnvFile, envFileRows, readEnvFiles } from './env_files.ts';
 import { childEnvironment, commandEnvironment } from './environment.ts';
 import { HostQuestions } from './host_questions.ts';
 import { claimsIn, filledSpec, neighbourVariables, type StackPorts } from './placeholders.ts';
@@ -189,13 +189,14 @@ export class ServiceEffects {
     refuseSealed(stored);
     const { spec, ports } = await this.filled(stored.spec);
     const base = this.baseOf(stored);
-    const fromFiles = await envFileRows(spec, base);
+    const envFiles = await readEnvFiles(spec);
+    const fromFiles = envFileRows(name, envFiles, base);
     if (last && !last.whole)
       await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const { port } = run.metadata;
     if (port !== null && (await this.portHolder(port)) !== null) throw await this.portConflict(port, run.id);
     const checks = checksOf(spec, run.metadata);
-    const metadata = { ...run.metadata, ...checks, ...(await this.taskOf(stored, spec.cwd)) };
+    const metadata = { ...run.metadata, ...checks, ...(await this.taskOf(stored, spec.cwd, envFiles)) };
     const given = { ...spec, port, env: [...fromFiles, ...spec.env] };
     const own = childEnvironment(base, given, run.id, neighbourVariables(spec, ports));
     const env = spec.agent ? [...own, ...this.config.agentAccess({ name, run: run.id })] : own;
@@ -239,18 +240,19 @@ export class ServiceEffects {
     return childEnvironment(this.baseOf(stored), spec, run, neighbourVariables(spec, ports));
   }
 
-  /**
-   * A hash of what a run of the task `stored` is built from. Fails start_failed when its inputs cannot be
-   * read.
-   */
+  /** A hash of what a run of `stored` is built from. Fails start_failed when a file of it is unreadable. */
   async contentOf(stored: StoredService): Promise<string> {
     const { spec } = await this.filled(stored.spec);
-    return (await this.taskOf(stored, spec.cwd)).task?.content ?? '';
+    return (await this.taskOf(stored, spec.cwd, await readEnvFiles(spec))).task?.content ?? '';
   }
 
   /** The part of a run's metadata that a task has; `cwd`: with its placeholders filled in. */
-  private taskOf(stored: StoredService, cwd: string): Promise<Pick<RunMetadata, 'task'>> {
-    return taskMetadata(stored, { cwd, slot: this.slot, hashInputs: this.config.hashInputs });
+  private taskOf(
+    stored: StoredService,
+    cwd: string,
+    envFiles: EnvFile[],
+  ): Promise<Pick<RunMetadata, 'task'>> {
+    return taskMetadata(stored, { cwd, envFiles, slot: this.slot, hashInputs: this.config.hashInputs });
   }
 
   /**

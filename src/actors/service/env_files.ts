@@ -7,9 +7,16 @@ import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { fail } from '../../protocol/errors.ts';
 import { ENV_KEY_PATTERN } from '../../protocol/names.ts';
 import type { ServiceSpec } from '../../protocol/service.ts';
+import type { Failure } from '../../runtime/actor.ts';
 import { type EnvLookup, parseEnvText } from '../../settings/env_text.ts';
 import { TEXT_FILE } from '../../settings/limits.ts';
 import { openRegularFile } from '../../settings/state_files.ts';
+
+/** A file as it was read. */
+export interface EnvFile {
+  path: string;
+  text: string;
+}
 
 /**
  * Reads a file without ever blocking. Throws, with the reason, for anything but a regular file of reasonable
@@ -29,8 +36,8 @@ function readFile(path: string): string {
 }
 
 /** The variables in a file. No message contains their values. Throws with the reason. */
-function rowsOf(path: string, lookup: EnvLookup): EnvironmentRows {
-  return parseEnvText(readFile(path), lookup).map(([key, value]) => {
+function rowsOf({ path, text }: EnvFile, lookup: EnvLookup): EnvironmentRows {
+  return parseEnvText(text, lookup).map(([key, value]) => {
     if (!ENV_KEY_PATTERN.test(key) || key.startsWith('BERTH_'))
       throw new Error(`${path} sets ${JSON.stringify(key.slice(0, 64))}, which is no name for a variable`);
     if (value.includes('\0')) throw new Error(`${path} has a NUL in the value of ${key}`);
@@ -38,33 +45,49 @@ function rowsOf(path: string, lookup: EnvLookup): EnvironmentRows {
   });
 }
 
-/**
- * The variables of all files of a service; later files win. They may refer to those of earlier files and of
- * `base`. Fails start_failed.
- */
-export async function envFileRows(
-  { cwd, envFile, name }: ServiceSpec,
-  base: EnvironmentRows,
-): Promise<EnvironmentRows> {
-  if (envFile.length === 0) return [];
-  const known = new Map(base);
-  const rows: EnvironmentRows = [];
+/** The failure of a start for a file that cannot be used. */
+function unusable(name: string, path: string, error: unknown): Failure {
+  const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  const reason = isMissing ? `${path} does not exist` : String(error).replace(/^\w*Error: /, '');
+  return fail('start_failed', `${name} could not be started: its envFile ${reason}`, {
+    hint: 'Fix what the message names, then start it again.',
+  });
+}
+
+/** The files of a service, in their order. Fails start_failed. */
+export async function readEnvFiles({
+  cwd,
+  envFile,
+  name,
+}: Pick<ServiceSpec, 'cwd' | 'envFile' | 'name'>): Promise<EnvFile[]> {
+  const files: EnvFile[] = [];
   for (const file of envFile) {
+    const path = resolve(cwd, file);
     try {
-      const path = resolve(cwd, file);
       const unanswered = await unansweredReason(path);
       if (unanswered !== null) throw new Error(unanswered);
-      const ofFile = rowsOf(path, (key, own) => own ?? known.get(key));
+      files.push({ path, text: readFile(path) });
+    } catch (error) {
+      throw unusable(name, path, error);
+    }
+  }
+  return files;
+}
+
+/**
+ * The variables of all files of the service `name`; later files win. They may refer to those of earlier files
+ * and of `base`. Fails start_failed.
+ */
+export function envFileRows(name: string, files: readonly EnvFile[], base: EnvironmentRows): EnvironmentRows {
+  const known = new Map(base);
+  const rows: EnvironmentRows = [];
+  for (const file of files) {
+    try {
+      const ofFile = rowsOf(file, (key, own) => own ?? known.get(key));
       for (const [key, value] of ofFile) known.set(key, value);
       rows.push(...ofFile);
     } catch (error) {
-      const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-      const reason = isMissing
-        ? `${resolve(cwd, file)} does not exist`
-        : String(error).replace(/^\w*Error: /, '');
-      throw fail('start_failed', `${name} could not be started: its envFile ${reason}`, {
-        hint: 'Fix what the message names, then start it again.',
-      });
+      throw unusable(name, file.path, error);
     }
   }
   return rows;

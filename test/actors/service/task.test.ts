@@ -1,10 +1,14 @@
 // docs/reference.md "Tasks": the life of a task between stand-ins, in virtual time.
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { StartReply } from '../../../src/protocol/service.ts';
 import { Failure } from '../../../src/runtime/actor.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { SERVICE } from '../../../src/settings/limits.ts';
-import { settle, virtualClock } from '../../kit/actors.ts';
+import { settle, tempDir, virtualClock } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { must } from '../../kit/must.ts';
 import { MEMO, type Plan, quiet, row, type Supervised, supervise } from '../../kit/service.ts';
 import { spec } from '../../kit/service_inputs.ts';
 
@@ -213,6 +217,31 @@ describe('a task', () => {
     expect(await outcome(start(world, ifChanged))).toMatchObject({
       code: 'start_failed',
       message: 'web cannot be started: its inputs could not be hashed (hashInputs: no memory is left)',
+    });
+    expect(world.host.made).toHaveLength(2);
+  });
+
+  it('is run again when its env files have changed', async () => {
+    const cwd = tempDir();
+    const write = (value: string) => writeFileSync(join(cwd, '.e'), `X=${value}\n`);
+    write('3');
+    const world = await task({ spec: { cwd, envFile: ['.e'] } });
+    const run = async () => {
+      const started = start(world, ifChanged);
+      await eventually(() => world.host.alive);
+      world.host.exit(0);
+      return started;
+    };
+    await run();
+    expect(await start(world, ifChanged)).toMatchObject({ unchanged: true });
+    write('4');
+    expect(await run()).not.toHaveProperty('unchanged');
+    expect(must(world.host.spawns[1]).env).toContainEqual(['X', '4']);
+    expect(await start(world, ifChanged)).toMatchObject({ unchanged: true });
+    rmSync(join(cwd, '.e'));
+    expect(await outcome(start(world, ifChanged))).toMatchObject({
+      code: 'start_failed',
+      message: expect.stringContaining('.e does not exist'),
     });
     expect(world.host.made).toHaveLength(2);
   });
