@@ -12,6 +12,8 @@ export interface StoredGroupCall {
   at: number;
   /** The names of its members when it began. Absent in rows of earlier versions: those of the group now. */
   members?: string[] | undefined;
+  /** Those that it has stopped or put to sleep. A client may have started them since. */
+  done?: string[] | undefined;
 }
 
 /** Whether `call`, of the group `group`, is for the service `spec`, whose group may have changed since. */

@@ -78,8 +78,9 @@ class Groups {
     { name }: MessageOf<GroupsProtocol, 'sleepGroup'>,
     resumed?: StoredGroupCall,
   ): Promise<{ services: SleepReply[] }> {
-    return this.kept(name, { verb: 'sleep', members: resumed?.members }, async (members) => {
-      const answers = await this.calls.sleepAll(members, resumed !== undefined);
+    return this.kept(name, { ...resumed, verb: 'sleep' }, async (members, row) => {
+      const [left, onDone] = this.notDone(name, row, members);
+      const answers = await this.calls.sleepAll(left, resumed !== undefined, onDone);
       return { services: answersInOrder(members, answers) };
     });
   }
@@ -117,8 +118,9 @@ class Groups {
     { name, graceMs }: MessageOf<GroupsProtocol, 'stop'>,
     resumed?: StoredGroupCall,
   ): Promise<{ services: MemberStop[] }> {
-    return this.kept(name, { verb: 'stop', graceMs, members: resumed?.members }, async (members) => {
-      const answers = await this.calls.stopAll(members, { graceMs }, resumed !== undefined);
+    return this.kept(name, { ...resumed, verb: 'stop', graceMs }, async (members, row) => {
+      const [left, onDone] = this.notDone(name, row, members);
+      const answers = await this.calls.stopAll(left, { graceMs }, resumed !== undefined, onDone);
       return { services: answersInOrder(members, answers) };
     });
   }
@@ -185,7 +187,8 @@ class Groups {
         if (step === 'stop') {
           this.refuseFutile(members);
           await rows.put(name, row);
-          await this.calls.stopAll(members, { graceMs, forRestart: true }, isResumed);
+          const [left, onDone] = this.notDone(name, row, members);
+          await this.calls.stopAll(left, { graceMs, forRestart: true }, isResumed, onDone);
           await rows.put(name, { ...row, step: 'start' });
         }
         const wanted = isResumed ? await this.notOverridden(members) : members;
@@ -214,19 +217,38 @@ class Groups {
    */
   private kept<R>(
     name: string,
-    { verb, graceMs = null, timeoutMs = null, members: known }: Partial<StoredGroupCall>,
-    call: (members: Member[]) => Promise<R>,
+    { verb, graceMs = null, timeoutMs = null, members: known, done }: Partial<StoredGroupCall>,
+    call: (members: Member[], row: StoredGroupCall) => Promise<R>,
   ): Promise<R> {
     const given = { verb, step: 'start', graceMs, timeoutMs, at: this.context.clock.now() } as const;
     return this.withMembers(name, known, async (members) => {
-      const row = { ...given, members: namesOf(members) };
+      const row = { ...given, members: namesOf(members), ...(done && { done }) };
       try {
         await tolerateFailure(this.config.store.table('restarts').put(name, row), () => undefined);
-        return await call(members);
+        return await call(members, row);
       } finally {
         await tolerateFailure(this.forgetCall(name), () => undefined);
       }
     });
+  }
+
+  /**
+   * The members that the call in `row` has still to stop or put to sleep, and a function that stores that it
+   * has. Without room on the disk, a later daemon does so again.
+   */
+  private notDone(
+    group: string,
+    row: StoredGroupCall,
+    members: Member[],
+  ): [members: Member[], onDone: (member: string) => Promise<void>] {
+    const rows = this.config.store.table('restarts');
+    const done = new Set(row.done);
+    const left = members.filter(({ name }) => !done.has(name));
+    const onDone = async (member: string): Promise<void> => {
+      done.add(member);
+      await tolerateFailure(rows.put(group, { ...row, done: [...done] }), () => undefined);
+    };
+    return [left, onDone];
   }
 
   /** The members that a client has not stopped or put to sleep since, and that depend on no such member. */

@@ -106,13 +106,22 @@ export class MemberCalls {
     return { answers, isHostLost };
   }
 
-  /** Puts the members with `sleep` to sleep, dependents before their dependencies. */
-  async sleepAll(members: Member[], isResumed: boolean): Promise<Map<string, SleepReply>> {
+  /**
+   * Puts the members with `sleep` to sleep, dependents before their dependencies. `onDone`, here and below:
+   * called and awaited after each member.
+   */
+  async sleepAll(
+    members: Member[],
+    isResumed: boolean,
+    onDone: (member: string) => Promise<void>,
+  ): Promise<Map<string, SleepReply>> {
     const answers = new Map<string, SleepReply>();
     const sleepOne = async (member: string): Promise<void> => {
       const sleep = () => this.service(member).ask('sleep', {}, DEADLINE);
       const answer = await this.reach(member, sleep, isResumed);
-      if (answer) answers.set(member, answer);
+      if (!answer) return;
+      answers.set(member, answer);
+      await onDone(member);
     };
     const sleeping = members.filter(({ sleep }) => sleep);
     await walkInOrder(new DependencyOrder(reverseDependencies(sleeping)), namingMember(sleepOne));
@@ -124,6 +133,7 @@ export class MemberCalls {
     members: DependentService[],
     request: MessageOf<ServiceProtocol, 'stop'>,
     isResumed: boolean,
+    onDone: (member: string) => Promise<void>,
   ): Promise<Map<string, MemberStop>> {
     const answers = new Map<string, MemberStop>();
     const stopOne = async (member: string): Promise<void> => {
@@ -132,6 +142,7 @@ export class MemberCalls {
       if (!answer) return;
       const { name, status, exitCode } = answer;
       answers.set(member, { name, status, exitCode });
+      await onDone(member);
     };
     await walkInOrder(new DependencyOrder(reverseDependencies(members)), namingMember(stopOne));
     return answers;

@@ -10,6 +10,7 @@ import type { ServiceProtocol } from '../../../src/protocol/service.ts';
 import { actor, type Failure, type Ref } from '../../../src/runtime/actor.ts';
 import { SERVICE } from '../../../src/settings/limits.ts';
 import { type World, world } from '../../kit/actors.ts';
+import { must } from '../../kit/must.ts';
 import { advance, MemoryStore } from '../../kit/service.ts';
 import { spec } from '../../kit/service_inputs.ts';
 
@@ -342,6 +343,30 @@ describe('any other call of a group', () => {
     expect(site.store.table('restarts').all()).toEqual([]);
     expect(site.log).not.toContain('ready db');
   });
+
+  it.each(['restart', 'stop', 'sleepGroup'] as const)(
+    'does not end again, in the next daemon, what a client has started since: %s',
+    async (verb) => {
+      const first = await group({ members, sleepy: true });
+      const called = first.ref.ask(verb, { name: 'site', timeoutMs: null, graceMs: null });
+      await first.advance(15);
+      const [ended, begun] = verb === 'sleepGroup' ? ['asleep', 'sleep'] : ['ended', 'stop'];
+      expect(first.log.slice(-2)).toEqual([`${ended} web`, `${begun} db`]);
+      const row = must(first.store.table('restarts').get('site'));
+      expect(row.done).toEqual(['web']);
+      await first.advance(100);
+      await called;
+      const next = await group({ members, sleepy: true });
+      await next.store.table('restarts').put('site', row);
+      await next.ref.ask('resume', {});
+      await next.advance(5);
+      // A third daemon knows it too.
+      expect(next.store.table('restarts').get('site')?.done).toEqual(['web']);
+      await next.advance(100);
+      const starts = ['start db', 'ready db', 'start web', 'ready web'];
+      expect(next.log).toEqual([`${begun} db`, `${ended} db`, ...(verb === 'restart' ? starts : [])]);
+    },
+  );
 
   it('needs no disk space', async () => {
     const site = await group({ members });
