@@ -245,7 +245,14 @@ describe('kill -9 of the daemon', () => {
       const second = await startDaemon({ stateDir: first.stateDir });
       writeFileSync(gate, '');
       // It starts together with `web`, or with nothing.
-      await eventually(async () => (await get(second, 'mail')).status === 'running');
+      let seen: unknown[] = [];
+      await eventually(
+        async () => {
+          seen = await Promise.all(Object.keys(dependencies).map((name) => get(second, name)));
+          return (await get(second, 'mail')).status === 'running';
+        },
+        () => [seen, second.stderr()],
+      );
       for (const name of ['web', 'api']) expect((await get(second, name)).status).toBe('stopped');
       // It is no longer left out afterwards.
       await eventually(async () => (await second.request('POST', '/v1/groups/site/start')).status === 200);
