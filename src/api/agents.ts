@@ -3,7 +3,7 @@ import { AGENT_STATES } from '../protocol/agent_state.ts';
 import { PROMPT } from '../settings/agent_limits.ts';
 import { HTTP } from '../settings/limits.ts';
 import { operationsOf } from './operation.ts';
-import { followedLogs, logTail, timeout } from './query_fields.ts';
+import { followedLogs, logTail, timeout, waitForEnd as wait } from './query_fields.ts';
 
 const operation = operationsOf('agents');
 
@@ -67,6 +67,8 @@ export const agents = {
     path: '/v1/agents/{name}',
     agentRight: 'stack',
     summary: 'Stop an agent if it runs, and remove it',
+    query: { wait },
+    otherStatus: 202,
     answer: 'AgentRemoved',
     errors: ['unknown_agent', 'storage_full'],
     keyKind: 'agent',
@@ -78,7 +80,8 @@ export const agents = {
     path: '/v1/agents/{name}/sleep',
     agentRight: 'stack',
     summary: 'End the process of an idle agent and keep its conversation and its screen',
-    query: { force },
+    query: { force, wait },
+    otherStatus: 202,
     answer: 'SleepResult',
     errors: ['unknown_agent', 'not_running', 'agent_working', 'agent_blocked', 'no_session', 'storage_full'],
     keyKind: 'agent',
@@ -90,7 +93,8 @@ export const agents = {
     path: '/v1/agents/{name}/wake',
     agentRight: 'stack',
     summary: 'Resume the conversation of an agent without a process; a running one is left alone',
-    query: { force, timeout },
+    query: { force, timeout, wait },
+    otherStatus: 202,
     answer: 'StartResult',
     errors: ['unknown_agent', 'no_session', 'port_in_use', 'ready_timeout', 'start_failed'],
     keyKind: 'agent',

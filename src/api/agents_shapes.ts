@@ -9,7 +9,17 @@ import { SERVICE_STATUSES } from '../protocol/service.ts';
 import { keyBytes } from '../protocol/terminal_keys.ts';
 import { AGENT, AGENT_STATE, PROMPT, SHARE } from '../settings/agent_limits.ts';
 import { HTTP } from '../settings/limits.ts';
-import { agentState, agentType, nameShape, pid, place, port, stateReason, time } from './answer_fields.ts';
+import {
+  agentState,
+  agentType,
+  nameShape,
+  pid,
+  place,
+  port,
+  removed,
+  stateReason,
+  time,
+} from './answer_fields.ts';
 import * as field from './registration_fields.ts';
 import {
   type InvalidField,
@@ -310,4 +320,4 @@ export const SpunUp = z
   .meta({ id: 'SpunUp' });
 
 export type AgentRemoved = z.infer<typeof AgentRemoved>;
-export const AgentRemoved = z.object({ removed: z.literal(true), name: nameShape, port });
+export const AgentRemoved = z.object({ removed, name: nameShape, port });

@@ -29,6 +29,7 @@ export const rssMB = z
   .int()
   .min(0)
   .meta({ description: 'Resident memory of the whole process tree in megabytes' });
+export const removed = z.boolean().meta({ description: 'false, with 202: it is still being removed' });
 /** The project and the stack of a service, and its name in the stack; null: no project registered it. */
 export const place = {
   project: z.string().nullable().meta({ example: 'shop' }),

@@ -1,6 +1,6 @@
 // The operations of groups: docs/reference.md "Endpoints".
 import { operationsOf } from './operation.ts';
-import { grace, timeout } from './query_fields.ts';
+import { grace, timeout, waitForEnd as wait } from './query_fields.ts';
 import { START_ERRORS } from './start_errors.ts';
 
 const operation = operationsOf('groups');
@@ -25,7 +25,8 @@ export const groups = {
     path: '/v1/groups/{name}/start',
     agentRight: 'stack',
     summary: 'Start the members of a group in dependsOn order',
-    query: { timeout },
+    query: { timeout, wait },
+    otherStatus: 202,
     answer: 'GroupStarted',
     errors: MEMBER_ERRORS,
     keyKind: 'group',
@@ -37,6 +38,8 @@ export const groups = {
     path: '/v1/groups/{name}/sleep',
     agentRight: 'stack',
     summary: 'Put the members that have `sleep` to sleep, in reverse order',
+    query: { wait },
+    otherStatus: 202,
     answer: 'GroupSlept',
     errors: ['unknown_group', 'storage_full'],
     keyKind: 'group',
@@ -48,7 +51,8 @@ export const groups = {
     path: '/v1/groups/{name}/wake',
     agentRight: 'stack',
     summary: 'Wake the members that have `sleep`, with their dependencies, in dependsOn order',
-    query: { timeout },
+    query: { timeout, wait },
+    otherStatus: 202,
     answer: 'GroupStarted',
     errors: MEMBER_ERRORS,
     keyKind: 'group',
@@ -60,7 +64,8 @@ export const groups = {
     path: '/v1/groups/{name}/stop',
     agentRight: 'stack',
     summary: 'Stop the members of a group in reverse order',
-    query: { grace },
+    query: { grace, wait },
+    otherStatus: 202,
     answer: 'GroupStopped',
     errors: ['unknown_group'],
     keyKind: 'group',
@@ -73,7 +78,8 @@ export const groups = {
     path: '/v1/groups/{name}/restart',
     agentRight: 'stack',
     summary: 'Stop the members of a group in reverse order, then start them in dependsOn order',
-    query: { timeout, grace },
+    query: { timeout, grace, wait },
+    otherStatus: 202,
     answer: 'GroupStarted',
     errors: MEMBER_ERRORS,
     keyKind: 'group',

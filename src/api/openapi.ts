@@ -134,9 +134,13 @@ function successOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject['r
   const described = { description: row.summary };
   if (row.answer === null) return { '101': { description: `A WebSocket that speaks ${row.protocol}` } };
   const type = row.contentType ?? (row.kind === 'stream' ? 'text/event-stream' : 'application/json');
-  const answer = { ...described, content: { [type]: { schema: namedShape(row, row.answer, shapes) } } };
-  const statuses = row.otherStatus === null ? [row.status] : [row.status, row.otherStatus];
-  return Object.fromEntries(statuses.map((status) => [String(status), answer]));
+  const answers: [number, string][] = [[row.status, row.answer]];
+  if (row.otherStatus !== null) answers.push([row.otherStatus, row.otherAnswer ?? row.answer]);
+  const answerOf = (name: string) => ({
+    ...described,
+    content: { [type]: { schema: namedShape(row, name, shapes) } },
+  });
+  return Object.fromEntries(answers.map(([status, name]) => [String(status), answerOf(name)]));
 }
 
 function operationOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject {

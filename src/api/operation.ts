@@ -57,12 +57,14 @@ export interface Operation<
   readonly summary: string;
   /** The status of a successful answer; a handler may set another. */
   readonly status: number;
-  /** Another status that a handler may set, with the same body; null: none. */
+  /** Another status that a handler may set; null: none. */
   readonly otherStatus: number | null;
   readonly query: Q;
   readonly body: B | null;
   /** null: none, because the operation opens a WebSocket. */
   readonly answer: A | null;
+  /** The answer with `otherStatus`; null: the same. */
+  readonly otherAnswer: A | null;
   /** The content type of the answer; null: JSON, or an event stream for a `stream`. */
   readonly contentType: string | null;
   /** Error codes in addition to those of every request. */
@@ -121,6 +123,7 @@ export const operationsOf =
     return {
       status: 200,
       otherStatus: null,
+      otherAnswer: null,
       body: null,
       contentType: null,
       keyKind: null,

@@ -11,6 +11,12 @@ export const grace = milliseconds(
   'How long it has after the stop signal (ms); the service says the default, 5000',
 );
 
+/** Of calls that last as long as a start or a stop. */
+export const waitForEnd = {
+  kind: 'flag',
+  summary: `false: answer 202 with the present state if it has not ended within ${HTTP.unawaitedMs} ms`,
+} as const;
+
 /** The query of a proof of the server. */
 export const proof = {
   nonce: { kind: 'word', summary: 'Random, 22 to 86 characters of base64url; required' },

@@ -12,6 +12,7 @@ export const REQUIRED_FIELDS: Readonly<Record<string, RequiredFields>> = {
   Removed: ['removed', 'name'],
   StartResult: ['name', 'status', 'pid'],
   StopResult: ['name', 'status', 'left'],
+  StopUnderWay: ['name', 'status'],
   SleepResult: ['name', 'status'],
   SignalResult: ['name', 'signal', 'processes'],
   Explanation: ['status', 'reason'],

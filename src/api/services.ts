@@ -1,7 +1,7 @@
 // The operations of services: docs/reference.md "Endpoints".
 import { USAGE_RANGES, type UsageRange } from '../protocol/stats.ts';
 import { operationsOf } from './operation.ts';
-import { followedLogs, grace, logTail, timeout } from './query_fields.ts';
+import { followedLogs, grace, logTail, timeout, waitForEnd } from './query_fields.ts';
 import { START_ERRORS } from './start_errors.ts';
 
 const operation = operationsOf('services');
@@ -64,6 +64,8 @@ export const services = {
     path: '/v1/services/{name}',
     agentRight: 'stack',
     summary: 'Stop a service if it runs, and remove it with its logs',
+    query: { wait: waitForEnd },
+    otherStatus: 202,
     answer: 'Removed',
     errors: ['unknown_service', 'storage_full'],
     keyKind: 'service',
@@ -95,8 +97,10 @@ export const services = {
     path: '/v1/services/{name}/stop',
     agentRight: 'stack',
     summary: 'Stop a service with everything it has started',
-    query: { grace },
+    query: { grace, wait: waitForEnd },
+    otherStatus: 202,
     answer: 'StopResult',
+    otherAnswer: 'StopUnderWay',
     errors: ['unknown_service'],
     keyKind: 'service',
     isStored: false,
@@ -108,7 +112,8 @@ export const services = {
     path: '/v1/services/{name}/restart',
     agentRight: 'stack',
     summary: 'Stop a service if it runs and start it',
-    query: { timeout, grace },
+    query: { timeout, grace, wait: waitForEnd },
+    otherStatus: 202,
     answer: 'StartResult',
     errors: ['unknown_service', 'hook_refused', 'port_in_use', 'ready_timeout', 'start_failed'],
     keyKind: 'service',
@@ -120,6 +125,8 @@ export const services = {
     path: '/v1/services/{name}/sleep',
     agentRight: 'stack',
     summary: 'Put a service to sleep; the next connection wakes it',
+    query: { wait: waitForEnd },
+    otherStatus: 202,
     answer: 'SleepResult',
     errors: ['unknown_service', 'sleep_refused', 'storage_full'],
     keyKind: 'service',
@@ -131,7 +138,8 @@ export const services = {
     path: '/v1/services/{name}/wake',
     agentRight: 'stack',
     summary: 'Start a service with its dependencies; running ones are left alone',
-    query: { timeout },
+    query: { timeout, wait: waitForEnd },
+    otherStatus: 202,
     answer: 'StartResult',
     errors: WAKE_ERRORS,
     keyKind: 'service',

@@ -24,6 +24,7 @@ import {
   pid,
   place,
   port,
+  removed,
   rssMB,
   signal,
   status,
@@ -332,6 +333,10 @@ export const StopResult = z
   })
   .meta({ id: 'Stopped' });
 
+/** The answer to a stop that is not awaited and goes on. */
+export type StopUnderWay = z.infer<typeof StopUnderWay>;
+export const StopUnderWay = z.object({ name: nameShape, status }).meta({ id: 'Stopping' });
+
 export type SignalResult = z.infer<typeof SignalResult>;
 export const SignalResult = z
   .object({ name: nameShape, signal: z.string(), processes: z.int().min(0) })
@@ -345,7 +350,7 @@ export type SignalInput = z.input<typeof SignalShape>;
 export const SignalInput = new RequestBody(SignalShape, (value) => validate(SignalShape, value));
 
 export type Removed = z.infer<typeof Removed>;
-export const Removed = z.object({ removed: z.literal(true), name: nameShape });
+export const Removed = z.object({ removed, name: nameShape });
 
 /** The explanation of a service's state. */
 export type Explanation = z.infer<typeof Explanation>;

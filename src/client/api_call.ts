@@ -220,7 +220,9 @@ async function callOnce<T>(endpoint: Endpoint, operation: Operation, request: An
   }
 }
 
-function isAnswerOf({ answer }: Operation, value: unknown): boolean {
+function isAnswerOf(operation: Operation, status: number, value: unknown): boolean {
+  const { otherStatus, otherAnswer } = operation;
+  const answer = (status === otherStatus ? otherAnswer : null) ?? operation.answer;
   const required = answer === null ? undefined : REQUIRED_FIELDS[answer];
   if (typeof value !== 'object' || value === null) return false;
   if (required === undefined) return true;
@@ -237,7 +239,7 @@ function parseAnswer<T>(operation: Operation, status: number, body: string): T {
     throw new BerthError('bad_answer', message, { status }, { cause: error });
   }
   // The fields that were looked for tell the shape.
-  if (isAnswerOf(operation, value)) return value as T;
+  if (isAnswerOf(operation, status, value)) return value as T;
   throw new BerthError('bad_answer', 'the answer lacks its fields: is it berth that listens there?', {
     status,
   });

@@ -153,6 +153,7 @@ class HttpFront implements Front {
     const keys = new AccessKeys(token, node.clock, agents);
     keys.shares.onEnded = (id) => this.terminals.endShare(id);
     this.app = {
+      clock: node.clock,
       views,
       cloud: new CloudGate(cloud ?? noCloud()),
       hub: this.events.hub,

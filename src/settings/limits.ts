@@ -35,6 +35,8 @@ export const HTTP = {
   maxErrorDetails: 1_000,
   /** Events in an answer of the history without `limit`. */
   defaultHistoryEvents: 100,
+  /** How long a call with `wait=false` is awaited: docs/reference.md "Calls that are not awaited". */
+  unawaitedMs: 100,
   /** The largest duration in a query. */
   maxQueryDurationMs: 3_600_000,
 } as const;

@@ -40,7 +40,8 @@ describe('the OpenAPI document', () => {
   it('requires the fields by which clients recognize a response', async () => {
     const shapes = await loadShapes();
     const used = new Set<string>();
-    for (const { resource, answer, kind, contentType } of ALL_OPERATIONS) {
+    const answers = ALL_OPERATIONS.flatMap((row) => [row, { ...row, answer: row.otherAnswer }]);
+    for (const { resource, answer, kind, contentType } of answers) {
       if (answer === null || contentType !== null || kind === 'stream') continue;
       used.add(answer);
       const fields = REQUIRED_FIELDS[answer];
@@ -72,6 +73,9 @@ describe('the OpenAPI document', () => {
   it('has the statuses that an operation can return, and no others', () => {
     const successes = (name: string) => Object.keys(operation(name).responses).filter((one) => one < '300');
     expect(successes('POST /v1/services/{name}/start')).toEqual(['200', '202']);
+    const { '200': ended, '202': goesOn } = operation('POST /v1/services/{name}/stop').responses;
+    expect(JSON.stringify(ended)).toContain('schemas/Stopped"');
+    expect(JSON.stringify(goesOn)).toContain('schemas/Stopping"');
     expect(successes('POST /k8s/workloads/{id}/wake')).toEqual(['200']);
     // An undeclared query value and broken percent-encoding.
     for (const [, { responses }] of operations)

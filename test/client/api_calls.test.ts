@@ -122,6 +122,25 @@ describe.each([
     }
   });
 
+  it('sends wait=false, and takes the answer to a call that goes on', async () => {
+    const state = { name: 'web', status: 'stopping', pid: null };
+    const fake = await serve((asked, response) =>
+      json(response, 202, asked.path.includes('/web/stop') ? state : leastAnswer(asked)),
+    );
+    const berth = createClient(transport, { url: fake.url });
+    const now = { wait: false } as const;
+    expect(await berth.stop('web', now)).toEqual(state);
+    for (const verb of ['restart', 'sleep', 'wake', 'remove'] as const) await berth[verb]('web', now);
+    await berth.startGroup('All', now);
+    await berth.restartGroup('All', now);
+    await berth.sleepGroup('All', now);
+    await berth.wakeGroup('All', now);
+    await berth.sleepAgent('bot', now);
+    await berth.wakeAgent('bot', now);
+    await berth.removeAgent('bot', now);
+    expect(fake.asked.map(({ path }) => path.split('?')[1])).toEqual(Array(12).fill('wait=false'));
+  });
+
   it('sends no token if it has none, and encodes names in paths', async () => {
     const fake = await serve((asked, response) => json(response, 200, leastAnswer(asked)));
     const berth = createClient(transport, { url: fake.url });

@@ -7,13 +7,14 @@ import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 import { type AttachOptions, attachTerminal, type TerminalSession } from '../attach_terminal.ts';
 import type { StreamOptions } from '../event_stream.ts';
 import { followGrowth, followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
+import type { WaitOptions } from './services.ts';
 
 export interface ScreenOptions extends CallOptions {
   /** `ansi`: lines keep their colours. Default `text`. */
   format?: 'text' | 'ansi' | undefined;
 }
 
-export interface SessionOptions extends CallOptions {
+export interface SessionOptions extends WaitOptions {
   /** Proceed even if no conversation is known, so that a new one will begin. */
   force?: boolean | undefined;
 }
@@ -32,14 +33,14 @@ export const agentMethods = (endpoint: Endpoint) => ({
   agent: (name: string, { signal }: CallOptions = {}) => call(endpoint, agents.read, { name, signal }),
   spinup: (spec: SpinupRequest, { signal }: CallOptions = {}) =>
     call(endpoint, agents.spinup, { body: spec, signal }),
-  removeAgent: (name: string, { signal }: CallOptions = {}) =>
-    call(endpoint, agents.remove, { name, signal }),
+  removeAgent: (name: string, { wait, signal }: WaitOptions = {}) =>
+    call(endpoint, agents.remove, { name, query: { wait }, signal }),
   /** Ends the process of an idle agent and keeps its conversation. */
-  sleepAgent: (name: string, { force, signal }: SessionOptions = {}) =>
-    call(endpoint, agents.sleep, { name, query: { force }, signal }),
+  sleepAgent: (name: string, { force, wait, signal }: SessionOptions = {}) =>
+    call(endpoint, agents.sleep, { name, query: { force, wait }, signal }),
   /** Resumes the conversation of an agent, and resolves when its process runs. */
-  wakeAgent: (name: string, { force, timeout, signal }: AgentWakeOptions = {}) =>
-    call(endpoint, agents.wake, { name, query: { force, timeout }, signal }),
+  wakeAgent: (name: string, { force, timeout, wait, signal }: AgentWakeOptions = {}) =>
+    call(endpoint, agents.wake, { name, query: { force, timeout, wait }, signal }),
   agentLogs: (name: string, options: LogOptions = {}) =>
     call(endpoint, agents.logs, { name, query: logsQuery(options), signal: options.signal }),
   followAgentLogs: (name: string, options: LogFollowOptions = {}) =>

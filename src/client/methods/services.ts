@@ -1,7 +1,7 @@
 // The methods for services: docs/reference.md "Endpoints".
 
 import { services } from '../../api/services.ts';
-import type { Registration } from '../../api/services_shapes.ts';
+import type { Registration, StopResult, StopUnderWay } from '../../api/services_shapes.ts';
 import type { UsageRange } from '../../protocol/stats.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 import type { StreamOptions } from '../event_stream.ts';
@@ -25,7 +25,13 @@ export interface ResolveOptions extends Pick<StartOptions, 'timeout' | 'signal'>
   wake?: boolean | undefined;
 }
 
-export interface StopOptions extends CallOptions {
+/** Of a call that lasts as long as a start or a stop. */
+export interface WaitOptions extends CallOptions {
+  /** false: answer with the present state if it has not ended at once. */
+  wait?: boolean | undefined;
+}
+
+export interface StopOptions extends WaitOptions {
   /** Milliseconds; absent: the service's own. */
   grace?: number | undefined;
 }
@@ -33,6 +39,12 @@ export interface StopOptions extends CallOptions {
 export interface StatsHistoryOptions extends CallOptions {
   /** `hour`: a point for every 10 s; `day`: one for every minute. */
   range?: UsageRange | undefined;
+}
+
+/** Without `wait: false` the answer is always that of a stop that has ended. */
+export interface StopMethod {
+  (name: string, options: StopOptions & { wait: false }): Promise<StopResult | StopUnderWay>;
+  (name: string, options?: StopOptions): Promise<StopResult>;
 }
 
 /** The methods of the daemon at `endpoint`. */
@@ -47,19 +59,23 @@ export const serviceMethods = (endpoint: Endpoint) => ({
   start: (name: string, { timeout, wait, awake, ifChanged, join, signal }: StartOptions = {}) =>
     call(endpoint, services.start, { name, query: { timeout, wait, awake, ifChanged, join }, signal }),
   /** Resolves when the whole process tree is gone. */
-  stop: (name: string, { grace, signal }: StopOptions = {}) =>
-    call(endpoint, services.stop, { name, query: { grace }, signal }),
-  restart: (name: string, { timeout, grace, signal }: StopOptions & Pick<StartOptions, 'timeout'> = {}) =>
-    call(endpoint, services.restart, { name, query: { timeout, grace }, signal }),
+  stop: ((name: string, { grace, wait, signal }: StopOptions = {}) =>
+    call(endpoint, services.stop, { name, query: { grace, wait }, signal })) as StopMethod,
+  restart: (
+    name: string,
+    { timeout, grace, wait, signal }: StopOptions & Pick<StartOptions, 'timeout'> = {},
+  ) => call(endpoint, services.restart, { name, query: { timeout, grace, wait }, signal }),
   /** Ends the process. The next connection to the service's port wakes it. */
-  sleep: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.sleep, { name, signal }),
+  sleep: (name: string, { wait, signal }: WaitOptions = {}) =>
+    call(endpoint, services.sleep, { name, query: { wait }, signal }),
   /** Starts it and everything it depends on; running services are left alone. */
-  wake: (name: string, { timeout, signal }: Pick<StartOptions, 'timeout' | 'signal'> = {}) =>
-    call(endpoint, services.wake, { name, query: { timeout }, signal }),
+  wake: (name: string, { timeout, wait, signal }: Pick<StartOptions, 'timeout'> & WaitOptions = {}) =>
+    call(endpoint, services.wake, { name, query: { timeout, wait }, signal }),
   /** Sends a signal, such as SIGHUP, to the process group. */
   signal: (name: string, signalName: string, { signal }: CallOptions = {}) =>
     call(endpoint, services.signal, { name, body: { signal: signalName }, signal }),
-  remove: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.remove, { name, signal }),
+  remove: (name: string, { wait, signal }: WaitOptions = {}) =>
+    call(endpoint, services.remove, { name, query: { wait }, signal }),
   explain: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.explain, { name, signal }),
   /** Its usage in the last hour (default) or day. */
   statsHistory: (name: string, { range, signal }: StatsHistoryOptions = {}) =>

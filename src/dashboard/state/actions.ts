@@ -1,11 +1,9 @@
 // The actions that a person requests: those under way, and messages about failed ones.
 import { signal } from '@preact/signals';
 import { isBerthError } from '../../client/browser.ts';
-import { refresh } from './daemon.ts';
+import { refresh, serviceByName } from './daemon.ts';
 import { followStart, unfollowStart } from './followed_starts.ts';
-import { logCount } from './place.ts';
 import { askForToken, client, errorText } from './session.ts';
-import { Turns } from './turns.ts';
 
 /** A message that stays until it is closed or replaced. */
 export interface PageNotice {
@@ -79,31 +77,23 @@ export async function perform(title: string, work: () => Promise<unknown>): Prom
 const failedTitle = (title: string, error: unknown): string =>
   isBerthError(error) ? `${title}: ${error.code.replaceAll('_', ' ')}` : title;
 
-/** Requests that are answered when something is ready, which may take as long as a start. */
-const ready = new Turns(() => (logCount.peek() > 1 ? 1 : 2));
-/** Requests that are answered when something has ended. What hangs at its start can so be stopped. */
-const ended = new Turns(() => 3);
-
 /**
- * Requests `action` on `key` with `work`, in its turn. A stop, a sleep and a removal drop what was requested
- * for the same key before and has not begun.
+ * The answer does not wait for the outcome, so that each request leaves its connection at once: browsers open
+ * six to a host, for all tabs together.
  */
-export function requestInTurn(
-  action: Exclude<ServiceAction, 'start'> | 'startGroup' | 'remove',
-  key: string,
-  work: () => Promise<unknown>,
-): Promise<void> {
-  unfollowStart(key);
-  if (action === 'startGroup' || action === 'restart' || action === 'wake') return ready.run(key, work);
-  ready.drop(key);
-  return ended.run(key, work);
-}
+export const AT_ONCE = { wait: false } as const;
 
-/** Starts a service, without a connection that waits for the outcome. */
-async function start(name: string): Promise<void> {
-  const refused = followStart(name, (text) => notify('bad', `start ${name}: start failed`, text));
+/** Requests `action`. The events tell the outcome of a start, the list that of an end. */
+async function request(action: ServiceAction, name: string): Promise<void> {
+  if (action === 'stop' || action === 'sleep') {
+    unfollowStart(name);
+    await client[action](name, AT_ONCE);
+    return;
+  }
+  const onFailed = (text: string) => notify('bad', `${action} ${name}: start failed`, text);
+  const refused = followStart(name, action, onFailed);
   try {
-    await client.start(name, { wait: false });
+    await client[action](name, AT_ONCE);
   } catch (error) {
     refused();
     throw error;
@@ -112,17 +102,16 @@ async function start(name: string): Promise<void> {
 
 /** Performs `action` on the service `name`. */
 export const actOn = (action: ServiceAction, name: string): Promise<boolean> =>
-  perform(`${action} ${name}`, () =>
-    action === 'start' ? start(name) : requestInTurn(action, name, () => client[action](name)),
-  );
+  perform(`${action} ${name}`, () => request(action, name));
 
 /** Sends a signal to the service `name`. */
 export const signalService = (name: string, signalName: string): Promise<boolean> =>
   perform(`${signalName} ${name}`, () => client.signal(name, signalName));
 
 /** Performs `action` on every service of a group. */
-export function actOnGroup(action: GroupAction, name: string): Promise<boolean> {
-  const all = `all of ${name}`;
-  const kind = action === 'start' ? 'startGroup' : action;
-  return perform(`${action} ${all}`, () => requestInTurn(kind, all, () => client[`${action}Group`](name)));
-}
+export const actOnGroup = (action: GroupAction, name: string): Promise<boolean> =>
+  perform(`${action} all of ${name}`, () => {
+    for (const service of serviceByName.peek().values())
+      if (service.group === name) unfollowStart(service.name);
+    return client[`${action}Group`](name, AT_ONCE);
+  });

@@ -12,7 +12,7 @@ import type {
 } from '../../client/browser.ts';
 import { isBerthError } from '../../client/browser.ts';
 import { createRefresher } from '../../presentation/refresher.ts';
-import { perform, requestInTurn } from './actions.ts';
+import { perform } from './actions.ts';
 import { client, errorText, forgetCloudToken, hasCloudToken } from './session.ts';
 import { isTabVisible } from './visible_tab.ts';
 import { followWorkloadStates, noteLastEvent } from './workload_events.ts';
@@ -202,11 +202,26 @@ export type WorkloadAction = 'sleep' | 'wake';
 export const workloadActionTitle = (action: WorkloadAction, { namespace, name }: Workload): string =>
   `${action} ${namespace}/${name}`;
 
+/**
+ * Browsers open six connections to a host, and each request waits for its cluster, a wake also for what the
+ * workload depends on. So two are under way at once; those for one workload follow each other.
+ */
+const lanes = [Promise.resolve(), Promise.resolve()];
+
+function inLane(id: string, work: () => Promise<unknown>): Promise<unknown> {
+  const lane = (id.codePointAt(id.length - 1) ?? 0) % lanes.length;
+  const done = (lanes[lane] ?? Promise.resolve()).then(work);
+  lanes[lane] = done.then(
+    () => undefined,
+    () => undefined,
+  );
+  return done;
+}
+
 /** Performs `action` on a workload. */
 export const actOnWorkload = (action: WorkloadAction, workload: Workload): Promise<void> =>
   changeCloud(workloadActionTitle(action, workload), () =>
-    // A wake may first wait for what the workload depends on.
-    requestInTurn(action, workload.id, () => client.cloud[action](workload.id)),
+    inLane(workload.id, () => client.cloud[action](workload.id)),
   );
 
 let isRefreshDue = false;

@@ -1,12 +1,14 @@
-// The starts that this tab has requested. Their requests do not wait until the service is ready or the task
-// has completed; the events tell the outcome.
+// The starts, restarts and wakes that this tab has requested. Their requests do not wait until the service is
+// ready or the task has completed; the events tell the outcome.
 import { eventSubject, type LifecycleEvent } from '../../presentation/event_text.ts';
-import { lastEvent, recentEvents } from './daemon.ts';
+import { lastEvent, recentEvents, serviceByName } from './daemon.ts';
 import { client } from './session.ts';
 
 interface FollowedStart {
   /** The runs of before, whose events may still arrive. */
-  earlier: ReadonlySet<string>;
+  earlier: Set<string>;
+  /** It is restarted: the process of before, whose run may be unknown here, ends first. */
+  endsFirst: boolean;
   /** It has started: what ends now has failed only if it is a task. */
   isUp: boolean;
   onFailed: (text: string) => void;
@@ -17,14 +19,22 @@ const LAST_LINES = 10;
 const starts = new Map<string, FollowedStart>();
 
 /**
- * Calls `onFailed`, with the reason, if the start of `name` that is requested next fails after its response.
- * Returns what follows the start before it again, for when this one is refused.
+ * Calls `onFailed`, with the reason, if the start of `name` that `action` requests next fails after its
+ * response. Returns what follows the start before it again, for when this one is refused.
  */
-export function followStart(name: string, onFailed: FollowedStart['onFailed']): () => void {
+export function followStart(
+  name: string,
+  action: 'start' | 'restart' | 'wake',
+  onFailed: FollowedStart['onFailed'],
+): () => void {
   const before = starts.get(name);
+  const known = serviceByName.peek().get(name);
   const own = recentEvents.peek().filter((event) => eventSubject(event) === name);
   const earlier = new Set(own.flatMap(({ data }) => data.run ?? []));
-  starts.set(name, { earlier, isUp: false, onFailed });
+  const endsFirst = action === 'restart' && known?.pid !== undefined;
+  // A wake leaves what runs alone.
+  const isUp = action === 'wake' && known?.status === 'running';
+  starts.set(name, { earlier, endsFirst, isUp, onFailed });
   return () => {
     if (before) starts.set(name, before);
     else starts.delete(name);
@@ -49,7 +59,14 @@ async function report(name: string, { isUp, onFailed }: FollowedStart): Promise<
 function onEvent(event: LifecycleEvent): void {
   const name = eventSubject(event);
   const start = starts.get(name);
-  if (!start || start.earlier.has(event.data.run ?? '')) return;
+  if (!start) return;
+  const run = event.data.run ?? '';
+  if (start.endsFirst && (event.type === 'service.stopped' || event.type === 'service.crashed')) {
+    start.endsFirst = false;
+    start.isUp = false;
+    start.earlier.add(run);
+  }
+  if (start.earlier.has(run)) return;
   switch (event.type) {
     case 'service.started':
       start.isUp = true;

@@ -6,8 +6,9 @@ import { requestAction } from '../frame/action_question.tsx';
 import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
-import { perform, requestInTurn, underWay } from '../state/actions.ts';
+import { AT_ONCE, perform, underWay } from '../state/actions.ts';
 import { agentByName, serviceByName } from '../state/daemon.ts';
+import { unfollowStart } from '../state/followed_starts.ts';
 import { client } from '../state/session.ts';
 import { tenSeconds } from '../state/ticker.ts';
 import { MissingView } from './missing_view.tsx';
@@ -27,9 +28,10 @@ function SleepButton({ agent: { name, state } }: { agent: Agent }) {
       text={action}
       label={title}
       isOff={(!isAsleep && state !== 'idle') || underWay.value.has(title)}
-      onPress={() =>
-        void perform(title, () => requestInTurn(action, name, () => client[`${action}Agent`](name)))
-      }
+      onPress={() => {
+        unfollowStart(name);
+        void perform(title, () => client[`${action}Agent`](name, AT_ONCE));
+      }}
     />
   );
 }

@@ -2,7 +2,8 @@
 import { useSignal } from '@preact/signals';
 import { Button } from '../frame/button.tsx';
 import { ModalDialog } from '../frame/modal_dialog.tsx';
-import { perform, requestInTurn, underWay } from '../state/actions.ts';
+import { AT_ONCE, perform, underWay } from '../state/actions.ts';
+import { unfollowStart } from '../state/followed_starts.ts';
 import { go, panes, shownPlace } from '../state/place.ts';
 import { client } from '../state/session.ts';
 
@@ -24,12 +25,11 @@ export function RemoveButton({ name, what }: RemoveButtonProps) {
   const title = `remove ${name}`;
   const remove = async (): Promise<void> => {
     isAsking.value = false;
-    const isGone = await perform(title, () =>
-      requestInTurn('remove', name, () =>
-        what === 'agent' ? client.removeAgent(name) : client.remove(name),
-      ),
+    unfollowStart(name);
+    const isTaken = await perform(title, () =>
+      what === 'agent' ? client.removeAgent(name, AT_ONCE) : client.remove(name, AT_ONCE),
     );
-    if (isGone) leave({ name, what });
+    if (isTaken) leave({ name, what });
   };
   return (
     <>

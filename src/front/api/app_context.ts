@@ -4,7 +4,7 @@ import type { Operation } from '../../api/operation.ts';
 import type { EventRecord } from '../../protocol/events.ts';
 import type { LogJobs } from '../../protocol/logs.ts';
 import type { SystemReading } from '../../protocol/system.ts';
-import type { Node } from '../../runtime/actor.ts';
+import type { Clock, Node } from '../../runtime/actor.ts';
 import type { RequestCounts } from '../metrics/request_counts.ts';
 import type { StartTimes } from '../metrics/start_times.ts';
 import type { AgentConnections } from '../streams/agent_connections.ts';
@@ -43,6 +43,7 @@ export type DaemonPhase = 'starting' | 'ready' | 'closing';
 export type DocumentBuilder = (operations: readonly Operation[]) => Promise<Uint8Array>;
 
 export interface AppContext {
+  readonly clock: Clock;
   readonly views: ServiceViews;
   readonly cloud: CloudGate;
   readonly hub: EventHub<EventRecord>;

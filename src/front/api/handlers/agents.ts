@@ -5,7 +5,7 @@ import { serviceAddress } from '../../../protocol/address.ts';
 import type { AgentStatus } from '../../../protocol/agent_state.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { agentHostname, gatewayUrlOf, localhostUrl } from '../../../protocol/names.ts';
-import type { ServiceStatus } from '../../../protocol/service.ts';
+import { portOfAgent, type ServiceStatus } from '../../../protocol/service.ts';
 import { localTime } from '../../../protocol/timestamps.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import { SESSION } from '../../../settings/agent_limits.ts';
@@ -16,6 +16,7 @@ import type { HandlersOf } from '../handler.ts';
 import { specFilter } from '../reach.ts';
 import { createShare, listShares, revokeShares } from './agent_shares.ts';
 import { promptAgent, waitForAgents } from './agent_waits.ts';
+import { answerSoon, presentStart, presentStatus } from './answer_soon.ts';
 import { readLogs, streamLogs } from './logs.ts';
 import { deadline, startMs, stopMs } from './service_lookup.ts';
 
@@ -82,22 +83,30 @@ export const agentHandlers: HandlersOf<typeof agents> = {
     };
   },
 
-  remove: async ({ app, key: name }) => {
+  remove: (request) => {
+    const { app, key: name } = request;
     const spec = findAgent(app, name);
-    const { port } = await agentsOf(app).ask('remove', { name }, deadline(stopMs(spec, null)));
-    return { removed: true, name, port };
+    const removal = agentsOf(app).ask('remove', { name }, deadline(stopMs(spec, null)));
+    const answer = removal.then(({ port }) => ({ removed: true, name, port }));
+    return answerSoon(request, answer, () => ({ removed: false, name, port: portOfAgent(spec.port) }));
   },
 
-  sleep: ({ app, key: name, query: { force } }) => {
+  sleep: (request) => {
+    const { app, key: name, query } = request;
     const spec = findAgent(app, name);
     const limit = deadline(stopMs(spec, null), SESSION.searchMs);
-    return terminalOf(app, name).ask('sleep', { force: force ?? false }, limit);
+    const sleep = terminalOf(app, name).ask('sleep', { force: query.force ?? false }, limit);
+    return answerSoon(request, sleep, () => presentStatus(app, name));
   },
 
-  wake: ({ app, key: name, query: { force, timeout } }) => {
+  wake: (request) => {
+    const { app, key: name, query } = request;
+    const { force, timeout } = query;
     const spec = findAgent(app, name);
     const wanted = { timeoutMs: timeout, wait: true, join: true, wake: true, force: force ?? false };
-    return terminalOf(app, name).ask('start', wanted, deadline(startMs(spec, timeout), SESSION.searchMs));
+    const limit = deadline(startMs(spec, timeout), SESSION.searchMs);
+    const wake = terminalOf(app, name).ask('start', wanted, limit);
+    return answerSoon(request, wake, () => presentStart(app, name));
   },
 
   logs: ({ app, key: name, query }) => readLogs(app, findAgent(app, name), query),

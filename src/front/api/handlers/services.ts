@@ -9,6 +9,7 @@ import { localTime } from '../../../protocol/timestamps.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 import { specFilter } from '../reach.ts';
+import { answerSoon, presentStart, presentStatus } from './answer_soon.ts';
 import { readLogs, streamLogs } from './logs.ts';
 import { deadline, findService, findStartable, serviceRef, startMs, stopMs } from './service_lookup.ts';
 
@@ -38,11 +39,13 @@ export const serviceHandlers: HandlersOf<typeof services> = {
     return item;
   },
 
-  remove: async ({ app, key: name }) => {
+  remove: (request) => {
+    const { app, key: name } = request;
     const spec = findService(app, name);
     const message = { name, agent: false, graceMs: null };
-    await registryOf(app).ask('remove', message, deadline(stopMs(spec, null)));
-    return { removed: true, name };
+    const removal = registryOf(app).ask('remove', message, deadline(stopMs(spec, null)));
+    const answer = removal.then(() => ({ removed: true, name }));
+    return answerSoon(request, answer, () => ({ removed: false, name }));
   },
 
   start: (request) => {
@@ -67,24 +70,34 @@ export const serviceHandlers: HandlersOf<typeof services> = {
       : serviceRef(app, name).ask('start', message, limit);
   },
 
-  stop: ({ app, key: name, query }) => {
+  stop: (request) => {
+    const { app, key: name, query } = request;
     const spec = findService(app, name);
-    return serviceRef(app, name).ask('stop', { graceMs: query.grace }, deadline(stopMs(spec, query.grace)));
+    const limit = deadline(stopMs(spec, query.grace));
+    const stop = serviceRef(app, name).ask('stop', { graceMs: query.grace }, limit);
+    return answerSoon(request, stop, () => presentStatus(app, name));
   },
 
-  restart: ({ app, key: name, query }) => {
+  restart: (request) => {
+    const { app, key: name, query } = request;
     const spec = findStartable(app, name);
     const message = { timeoutMs: query.timeout, graceMs: query.grace };
     const limit = deadline(startMs(spec, query.timeout), stopMs(spec, query.grace));
-    return serviceRef(app, name).ask('restart', message, limit);
+    const restart = serviceRef(app, name).ask('restart', message, limit);
+    return answerSoon(request, restart, () => presentStart(app, name));
   },
 
-  sleep: ({ app, key: name }) => {
+  sleep: (request) => {
+    const { app, key: name } = request;
     const spec = findService(app, name);
-    return serviceRef(app, name).ask('sleep', {}, deadline(stopMs(spec, null)));
+    const sleep = serviceRef(app, name).ask('sleep', {}, deadline(stopMs(spec, null)));
+    return answerSoon(request, sleep, () => presentStatus(app, name));
   },
 
-  wake: ({ app, key: name, query }) => wakeService(app, name, query.timeout),
+  wake: (request) => {
+    const { app, key: name, query } = request;
+    return answerSoon(request, wakeService(app, name, query.timeout), () => presentStart(app, name));
+  },
 
   signal: ({ app, key: name, body }) => {
     findService(app, name);
