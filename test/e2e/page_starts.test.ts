@@ -32,7 +32,7 @@ const addSlow = (daemon: Daemon, name: string, more: object = {}) =>
 /** Starts a service that ignores its stop signal for longer than the test. */
 async function addFirm(daemon: Daemon, name: string, more: object = {}): Promise<void> {
   const cmd = `trap '' TERM; echo firm; while :; do sleep 0.5; done`;
-  await add(daemon, { name, cmd, port: null, ready: { log: 'firm' }, stopGrace: 600_000, ...more });
+  await add(daemon, { name, cmd, port: null, ready: { log: 'firm' }, stopGrace: 100_000, ...more });
   await eventually(async () => (await ask(daemon, 'GET', `/v1/services/${name}`)).status === 'running');
 }
 

@@ -9,7 +9,7 @@ import { freePort } from '../kit/free_ports.ts';
 
 /** Makes the file `firm` once it ignores the signals of a stop; ends when its folder has a file `end`. */
 const FIRM = `trap '' TERM HUP; touch firm; until [ -e end ]; do sleep 0.05; done; rm end`;
-const GRACE = { stopGrace: 600_000 };
+const GRACE = { stopGrace: 100_000 };
 const SLEEP = { sleep: { afterMinutes: 60 } };
 
 /** What a busy machine has not begun within the time of the answer has the state of before. */
