@@ -69,6 +69,34 @@ it.runIf(hasChromium)(
 );
 
 it.runIf(hasChromium)(
+  browserTest('Space marks the selected service after a click on a row, and the row that Tab has reached'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    for (const name of ['s1', 's2', 's3', 's4']) await add(daemon, { name, group: 'shop' }, false);
+    const page = await openBerth(daemon, '#/services');
+    const isSelected = async (name: string) => {
+      await page.locator('h1', { hasText: name }).waitFor();
+      await eventually(async () => (await page.evaluate('document.activeElement.dataset.name')) === name);
+    };
+    await listed(page, 's1').click();
+    await isSelected('s1');
+    await page.keyboard.press('Space');
+    for (const name of ['s2', 's3']) {
+      await page.keyboard.press('ArrowDown');
+      await isSelected(name);
+      await page.keyboard.press('Space');
+    }
+    await bar(page).getByText('3 marked').waitFor();
+    expect(await marked(page)).toEqual(['s1', 's2', 's3']);
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Space');
+    await isSelected('s4');
+    await bar(page).getByText('4 marked').waitFor();
+  },
+);
+
+it.runIf(hasChromium)(
   browserTest('on a phone a tap marks while services are marked, and opens them again after that'),
   BROWSER_TEST,
   async () => {

@@ -102,3 +102,61 @@ it.runIf(hasChromium)(
     expect(await hello.count()).toBe(1);
   },
 );
+
+it.runIf(hasChromium)(
+  browserTest('the form for the token takes the keys from what lies behind it, and gives the focus back'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const page = await openBerth(daemon, '#/agents/my_bot');
+    const form = page.locator('#login');
+    const focused = (): Promise<unknown> =>
+      page.evaluate('[document.activeElement.id || document.activeElement.ariaLabel, location.hash]');
+    const sent: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/prompt')) sent.push(request.url());
+    });
+    let known = TOKEN;
+    const asksFor = async (token: string): Promise<void> => {
+      const config = await readFile(daemon.configFile, 'utf8');
+      await writeFile(daemon.configFile, config.replace(known, token));
+      known = token;
+      daemon.signal('SIGHUP');
+      await form.waitFor();
+      expect(await focused()).toEqual(['token', '#/agents/my_bot']);
+    };
+    const isIn = async (back: string): Promise<void> => {
+      await form.waitFor({ state: 'detached' });
+      await page.getByText('connected', { exact: true }).waitFor();
+      expect(await focused()).toEqual([back, '#/agents/my_bot']);
+    };
+    const prompt = page.getByLabel('prompt for my_bot');
+    await prompt.click();
+    await page.keyboard.type('half');
+    await asksFor('another-token-of-the-test');
+    // Without the token there is no page to go back to.
+    for (const key of ['Escape', 'Escape', 'Control+k', 'Tab', 'Tab']) await page.keyboard.press(key);
+    await page.getByLabel('Token (auth.token)').click();
+    await page.keyboard.type('wrong');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('does not know the token').waitFor();
+    await page.keyboard.type('another-token-of-the-test');
+    await page.keyboard.press('Enter');
+    await isIn('prompt for my_bot');
+    expect(await prompt.inputValue()).toBe('half');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('/');
+    await asksFor('a-third-token-of-the-test');
+    await page.keyboard.type('a-third-token-of-the-test');
+    await page.keyboard.press('Enter');
+    await isIn('find');
+    await page.getByText(/attached · \d+×\d+/).waitFor();
+    await page.locator('.xterm').click();
+    await asksFor('a-fourth-token-of-the-test');
+    await page.keyboard.type('a-fourth-token-of-the-test');
+    await page.keyboard.press('Enter');
+    await form.waitFor({ state: 'detached' });
+    await eventually(() => page.evaluate(`document.activeElement.closest('.xterm') !== null`));
+    expect(sent).toEqual([]);
+  },
+);

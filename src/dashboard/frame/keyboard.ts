@@ -7,6 +7,7 @@ import { serviceByName, shownState } from '../state/daemon.ts';
 import { endMarking, mark, markedServices, switchMark } from '../state/marks.ts';
 import { go, openPane, shownPlace, VIEWS } from '../state/place.ts';
 import { isAgent, type ListRow, listRows } from '../state/sections.ts';
+import { loginReason } from '../state/session.ts';
 import { selectedRowKey, selectedWorkloadId } from '../state/workload_tree.ts';
 import { requestAction, requestWorkloadAction } from './action_question.tsx';
 import { askToAct, type BulkAction } from './bulk_actions.tsx';
@@ -65,11 +66,12 @@ function extend(step: number): void {
   selectRow(next);
 }
 
-/** Marks or unmarks the service whose row has the focus, or the selected one. */
+/** Marks or unmarks the selected service. The row that Tab has reached is selected first. */
 function markSelected(): void {
   const focused = document.activeElement?.closest('.list-row:not(.workload-item)')?.getAttribute('data-name');
-  const name = focused ?? shownPlace.peek().name;
-  if (name !== null && serviceByName.peek().has(name)) switchMark(name);
+  const row = listRows.peek().find(({ kind, key }) => kind === 'service' && key === focused);
+  if (row && row.key !== selectedRowKey.peek()) selectRow(row);
+  withSelected(switchMark);
 }
 
 /** Performs `action` on the marked services after a question, or on the selected service. */
@@ -133,8 +135,10 @@ const ACTIONS: Readonly<Record<string, () => void>> = {
   ...Object.fromEntries(VIEWS.map((view, at) => [String(at + 1), () => go({ view, name: null, query: {} })])),
 };
 
-/** Elements in which keys type text. */
-const TYPED = 'input:not([type=checkbox]), textarea, select, [contenteditable], .xterm';
+/** Elements in which a person types text. */
+const TEXT = 'input:not([type=checkbox]), textarea, [contenteditable], .xterm';
+/** Elements that take letters. */
+const TYPED = `${TEXT}, select`;
 /** Elements in which the arrow keys and Space scroll or move something. */
 const MOVED = '.log-lines, [role=separator], .view-body';
 
@@ -150,20 +154,54 @@ function openPalette(event: KeyboardEvent): boolean {
   return true;
 }
 
+/** The text field with the focus, or that had it and has vanished. null: none, or the person has left it. */
+let lastField: Element | null = null;
+
+const fieldOf = ({ target }: Event): Element | null =>
+  target instanceof Element && target.closest(TEXT) !== null ? target : null;
+
+const noteField = (event: Event): void => {
+  lastField = fieldOf(event);
+};
+
+/** Notes the field that gets a key. Escape, Tab, and Enter in a field of one line end what is typed there. */
+function noteFieldKey(event: KeyboardEvent): void {
+  const field = fieldOf(event);
+  if (!field) return;
+  const isEnd = ['Escape', 'Tab'].includes(event.key) || (event.key === 'Enter' && field.matches('input'));
+  lastField = isEnd && !field.closest('.xterm') ? null : field;
+}
+
+/** Whether a key is of someone who still types into a field that has vanished. Escape and Tab end that. */
+function isForLostField(key: string): boolean {
+  if (lastField === null || lastField.isConnected) return false;
+  if (key === 'Escape' || key === 'Tab') lastField = null;
+  return true;
+}
+
+/** Whether the page leaves `event` to the dialog that is open, if one is. */
+function isForDialog(event: KeyboardEvent): boolean {
+  if (loginReason.peek() === null) return document.querySelector('dialog[open]') !== null;
+  // A dialog can refuse only the first Escape.
+  if (event.key === 'Escape') event.preventDefault();
+  return true;
+}
+
 function onKey(event: KeyboardEvent): void {
-  if (openPalette(event)) {
+  noteFieldKey(event);
+  if (loginReason.peek() === null && openPalette(event)) {
     event.preventDefault();
     event.stopPropagation();
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open], #login'))
-    return;
+  if (isForDialog(event) || event.ctrlKey || event.metaKey || event.altKey) return;
   const { target, key } = event;
   if (!(target instanceof Element)) return;
   if (target.closest(TYPED)) {
     if (key === 'Escape' && target instanceof HTMLElement && !target.closest('.xterm')) target.blur();
     return;
   }
+  if (isForLostField(key)) return;
   if ((key.startsWith('Arrow') || key === ' ') && target.closest(MOVED)) return;
   if (key === ' ' && target.closest(PRESSED)) return;
   const shifted = event.shiftKey ? `Shift ${key}` : key;
@@ -178,4 +216,6 @@ function onKey(event: KeyboardEvent): void {
 export function listenForKeys(): void {
   // In the capture phase, before a terminal gets the event.
   addEventListener('keydown', onKey, { capture: true });
+  for (const type of ['focusin', 'pointerdown', 'popstate'])
+    addEventListener(type, noteField, { capture: true });
 }

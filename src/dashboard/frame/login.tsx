@@ -1,20 +1,45 @@
-// The form that asks for the daemon's token.
-import { useState } from 'preact/hooks';
+// The form that asks for the daemon's token. What lies behind it gets no keys, so that no token gets there.
+import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import { reconnect } from '../state/daemon.ts';
+import { clickedAgent, shownPlace } from '../state/place.ts';
 import { login, loginReason } from '../state/session.ts';
+import { OpenDialog } from './modal_dialog.tsx';
 
-/** Asks for the token while one is needed. */
-export function Login() {
+/** The field that has taken the place of `before`, since the views have begun again; null: there is none. */
+function successorOf(before: HTMLElement): HTMLElement | null {
+  const label = before.getAttribute('aria-label');
+  if (before.isConnected || label === null) return before;
+  return document.querySelector<HTMLElement>(`${before.localName}[aria-label="${CSS.escape(label)}"]`);
+}
+
+/** Gives the focus back to what had it before, when the form goes. */
+function useFocusBack(): void {
+  const { before, isTerminal } = useMemo(() => {
+    const element = document.activeElement;
+    return { before: element, isTerminal: element?.closest('.view .xterm') != null };
+  }, []);
+  useLayoutEffect(
+    () => () =>
+      // Until the dialog is gone, nothing else takes the focus.
+      queueMicrotask(() => {
+        if (!(before instanceof HTMLElement)) return;
+        if (isTerminal && !before.isConnected) clickedAgent.value = shownPlace.peek().name;
+        else successorOf(before)?.focus();
+      }),
+    [],
+  );
+}
+
+function LoginForm({ reason }: { reason: string }) {
   const [token, setToken] = useState('');
-  const reason = loginReason.value;
-  if (reason === null) return null;
+  useFocusBack();
   const send = async (): Promise<void> => {
     const isIn = await login(token);
     setToken('');
     if (isIn) reconnect();
   };
   return (
-    <div class="veil">
+    <OpenDialog class="veil" label="the token of this daemon">
       <form
         id="login"
         class="dialog"
@@ -48,6 +73,12 @@ export function Login() {
           Use it
         </button>
       </form>
-    </div>
+    </OpenDialog>
   );
+}
+
+/** Asks for the token while one is needed. */
+export function Login() {
+  const reason = loginReason.value;
+  return reason === null ? null : <LoginForm reason={reason} />;
 }

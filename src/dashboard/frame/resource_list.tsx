@@ -1,5 +1,7 @@
 // The list at the left: sections with their services, each with its state and its use of CPU and memory, and
 // the workloads.
+import type { RefObject } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
 import { countText, cpuText, memoryText } from '../../presentation/format.ts';
 import { isOfAgents, listedName, type Section, takesBulkActions } from '../../presentation/sections.ts';
@@ -138,12 +140,27 @@ function EmptyList() {
   );
 }
 
+/** Moves the focus from a row to the selected one, so that Space, Enter and the actions mean the same row. */
+function useFocusOnSelected(selected: string | null): RefObject<HTMLElement | null> {
+  const list = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    const focused = document.activeElement;
+    if (selected === null || !(focused instanceof HTMLElement) || !focused.matches('.list-row')) return;
+    const row = list.current?.querySelector<HTMLElement>('.list-row[aria-current]');
+    if (row) row.focus({ preventScroll: true });
+    // It is out of sight.
+    else focused.blur();
+  }, [selected]);
+  return list;
+}
+
 /** The list of services, agents and workloads with its search. */
 export function ResourceList() {
   const rows = listRows.value;
   const count = rows.filter(({ kind }) => kind === 'service').length;
+  const list = useFocusOnSelected(selectedRowKey.value);
   return (
-    <section class="list" aria-label="services, agents and workloads">
+    <section ref={list} class="list" aria-label="services, agents and workloads">
       <SearchField />
       {rows.length === 0 ? (
         <EmptyList />

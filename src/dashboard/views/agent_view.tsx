@@ -1,6 +1,6 @@
 // One agent: its state, its actions, and its terminal.
 import { useEffect, useState } from 'preact/hooks';
-import type { Agent } from '../../client/browser.ts';
+import type { Agent, Service } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';
 import { requestAction } from '../frame/action_question.tsx';
 import { Button } from '../frame/button.tsx';
@@ -51,13 +51,9 @@ function useListener(name: string, pid: number | undefined): boolean {
   return listening === name;
 }
 
-/** The view of the agent `name`. */
-export function AgentView({ name }: { name: string }) {
-  const agent = agentByName.value.get(name);
-  const service = serviceByName.value.get(name);
-  const isListening = useListener(name, service?.pid);
-  if (!agent || !service)
-    return <MissingView name={name} what="agent" list={{ view: 'agents', text: 'All agents' }} />;
+function AgentParts({ agent, service }: { agent: Agent; service: Service }) {
+  const { name } = agent;
+  const isListening = useListener(name, service.pid);
   const one = (action: 'start' | 'stop' | 'restart', isOff: boolean, keyHint: string) => (
     <Button
       icon={action}
@@ -87,7 +83,22 @@ export function AgentView({ name }: { name: string }) {
         </div>
       </header>
       <TerminalView name={name} isMain />
-      {(agent.active || agent.state === 'asleep') && <PromptBox agent={agent} />}
     </section>
+  );
+}
+
+/** The view of the agent `name`. The field for a prompt stays when the agent goes while a person types. */
+export function AgentView({ name }: { name: string }) {
+  const agent = agentByName.value.get(name);
+  const service = serviceByName.value.get(name);
+  return (
+    <div class="view">
+      {agent && service ? (
+        <AgentParts agent={agent} service={service} />
+      ) : (
+        <MissingView name={name} what="agent" list={{ view: 'agents', text: 'All agents' }} />
+      )}
+      <PromptBox name={name} agent={agent} />
+    </div>
   );
 }
