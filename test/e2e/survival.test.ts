@@ -260,6 +260,42 @@ describe('kill -9 of the daemon', () => {
     },
   );
 
+  it('leaves alone what a client has started since the restart of a group had stopped it', async () => {
+    const first = await startDaemon();
+    const folder = newFolder();
+    const [gate, runs] = [join(folder, 'gate'), join(folder, 'runs')];
+    const wait = `while [ ! -e ${gate} ]; do sleep 0.02; done`;
+    const specs = {
+      db: {
+        cmd: `if [ ! -e ${gate} ]; then trap 'echo told' TERM; echo deaf; ${wait}; exit 0; fi; exec sleep 600`,
+      },
+      web: { cmd: 'exec sleep 600', dependsOn: ['db'] },
+      load: { cmd: `echo run >> ${runs}; ${wait}`, kind: 'task', dependsOn: ['db'] },
+    };
+    for (const [name, spec] of Object.entries(specs))
+      await first.request('POST', '/v1/services', { name, port: null, group: 'site', ...spec });
+    const start = async (name: string): Promise<number> =>
+      (await first.request('POST', `/v1/services/${name}/start?wait=false`)).body.pid;
+    const dbPid = await start('db');
+    await start('web');
+    await said(first, 'db', 'deaf');
+    void first.request('POST', '/v1/groups/site/restart?grace=60000').catch(() => undefined);
+    await said(first, 'db', 'told');
+    const webPid = await start('web');
+    await start('load');
+    await eventually(() => existsSync(runs));
+    await kill9(first);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    writeFileSync(gate, '');
+    await eventually(async () => {
+      const { pid, status } = await get(second, 'db');
+      return status === 'running' && pid !== dbPid;
+    });
+    await eventually(async () => (await get(second, 'load')).status === 'completed');
+    expect(await get(second, 'web')).toMatchObject({ status: 'running', pid: webPid });
+    expect(readFileSync(runs, 'utf8')).toBe('run\n');
+  });
+
   it('completes the restart of a group for the members that it had when it began', async () => {
     const first = await startDaemon();
     const gate = join(newFolder(), 'gate');

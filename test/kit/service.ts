@@ -91,6 +91,8 @@ export class MemoryStore implements Pick<Store, 'table' | 'loss'> {
         this.rows.set(at(key), bytes);
       },
       remove: async (key) => {
+        // After the puts before it, as on disk.
+        await settle();
         await this.busy;
         this.rows.delete(at(key));
       },

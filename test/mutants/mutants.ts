@@ -285,6 +285,14 @@ export const MUTANTS: readonly Mutant[] = [
       ['test/actors/groups/groups.test.ts'],
     ],
     [
+      'repeated-stop',
+      'the next daemon stops a member that a client has started since the call of its group had stopped it',
+      'src/actors/groups/groups.ts',
+      '!done.has(name)',
+      'true',
+      ['test/actors/groups/killed_calls.test.ts'],
+    ],
+    [
       'knock-during-stop',
       'a client that connects during a stop starts the service again',
       'src/actors/service/service_door.ts',
