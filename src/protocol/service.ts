@@ -334,10 +334,10 @@ export interface ServiceProtocol {
    */
   sleep(message: { force?: boolean }): SleepReply;
   /**
-   * `graceMs` null: the service's own stopGrace. `last`: refuses later starts, because the daemon is shutting
-   * down. `forRestart`: from the restart of its group, which starts it again.
+   * `graceMs` null: its own stopGrace. `last`: refuses later starts, because the daemon is shutting down.
+   * `forRestart`: the monotonic time of a restart of its group. What is put to sleep after it stays asleep.
    */
-  stop(message: { graceMs: number | null; last?: boolean; forRestart?: boolean }): StopReply;
+  stop(message: { graceMs: number | null; last?: boolean; forRestart?: number }): StopReply;
   restart(message: { timeoutMs: number | null; graceMs: number | null }): StartReply;
   /** A completed task is `undone` from now on, also for a later daemon. Fails storage_full. */
   undo(message: Record<string, never>): null;

@@ -188,7 +188,8 @@ class Groups {
           this.refuseFutile(members);
           await rows.put(name, row);
           const [left, onDone] = this.notDone(name, row, members);
-          await this.calls.stopAll(left, { graceMs, forRestart: true }, isResumed, onDone);
+          const request = { graceMs, forRestart: askedAt };
+          await this.calls.stopAll(left, request, isResumed, onDone);
           await rows.put(name, { ...row, step: 'start' });
         }
         const wanted = isResumed ? await this.notOverridden(members) : members;

@@ -26,6 +26,11 @@ export class MemberOverride {
     await tolerateFailure(this.store.table('overrides').put(this.name, { group }), () => undefined);
   }
 
+  /** Whether a client has done so during the call that is under way. */
+  get isStopped(): boolean {
+    return this.store.table('overrides').get(this.name) !== undefined;
+  }
+
   /** A client starts the service. */
   started(): void {
     const rows = this.store.table('overrides');

@@ -61,6 +61,14 @@ export class Restarts {
     if (by === 'client') this.kept = this.override.stopped();
   }
 
+  /**
+   * Whether a client has stopped the service or put it to sleep since the restart of its group was asked for
+   * at `askedAt`, or by an earlier daemon.
+   */
+  isOverridden(askedAt: number): boolean {
+    return (this.stoppedAt !== null && this.stoppedAt > askedAt) || this.override.isStopped;
+  }
+
   /** Before a start. Fails start_failed if a client's stop has overridden it since `askedAt`. */
   allowStart(askedAt: number | undefined): void {
     if (askedAt !== undefined && this.stoppedAt !== null && this.stoppedAt > askedAt) throw this.cancelled();

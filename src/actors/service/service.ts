@@ -103,10 +103,12 @@ class SupervisedService implements SupervisedParts {
 
   /** A client's stop, which overrides a restart under way. */
   async stop(message: MessageOf<ServiceProtocol, 'stop'>): Promise<StopReply> {
-    const { graceMs, last = false, forRestart = false } = message;
+    const { graceMs, last = false, forRestart } = message;
     this.life.registered();
+    // Its door stays open if it is asleep.
+    if (forRestart !== undefined && this.restarts.isOverridden(forRestart)) return this.machine.stop(graceMs);
     if (last) this.machine.close('the daemon is shutting down');
-    this.restarts.cancel(forRestart ? 'group' : last ? 'shutdown' : 'client');
+    this.restarts.cancel(forRestart !== undefined ? 'group' : last ? 'shutdown' : 'client');
     const answer = await this.files.clientsStop(() => this.stopProcess(graceMs, last));
     await this.restarts.kept;
     return answer;

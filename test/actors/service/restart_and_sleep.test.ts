@@ -99,6 +99,36 @@ describe('what a client asks of a member while its group', () => {
     }
   });
 
+  it('is restarted outlasts the stop for that, also with the next daemon: a sleep', async () => {
+    for (const isEnded of [true, false]) {
+      const world = await begun({ spec: SPEC, row: { run: RUN, memo: BEHIND_DOOR } });
+      await world.store.table('restarts').put('site', { ...call, step: 'stop' });
+      const askedAt = world.clock.monotonic();
+      await world.advance(1);
+      const asleep = world.ref.ask('sleep', {});
+      await world.advance(isEnded ? STOP_MS + 2_000 : 1);
+      const row = structuredClone(world.host.row);
+      const next = await begun({ spec: SPEC, store: world.store.copy(), ...(row && { row }) });
+      for (const { ref, clock, advance, state } of [world, next]) {
+        const since = ref === world.ref ? askedAt : clock.monotonic();
+        const stopped = ref.ask('stop', { graceMs: null, forRestart: since });
+        await advance(STOP_MS + 2_000);
+        await stopped;
+        expect(state().status).toBe('sleeping');
+      }
+      await asleep;
+    }
+  });
+
+  it('is restarted, does not count from before: a sleep', async () => {
+    const world = await begun({ spec: SPEC });
+    await world.ref.ask('sleep', {});
+    await world.advance(1);
+    const askedAt = world.clock.monotonic();
+    await world.ref.ask('stop', { graceMs: null, forRestart: askedAt });
+    expect(world.state().status).toBe('stopped');
+  });
+
   it('is stopped, or does nothing, is not', async () => {
     const world = await member('stop');
     await world.ref.ask('stop', { graceMs: null });
@@ -223,7 +253,7 @@ it("the restart of an agent's group goes on after a sleep that is refused", asyn
   const askedAt = world.clock.monotonic();
   await world.advance(5);
   await expect(world.ref.ask('sleep', {})).rejects.toMatchObject({ code: 'no_session' });
-  const stopped = world.ref.ask('stop', { graceMs: null, forRestart: true });
+  const stopped = world.ref.ask('stop', { graceMs: null, forRestart: askedAt });
   await world.advance(STOP_MS + 2_000);
   await stopped;
   const started = world.ref.ask('start', { timeoutMs: null, wait: true, join: true, askedAt });

@@ -593,12 +593,12 @@ describe('a service that is stopping', () => {
     const again = { timeoutMs: null, wait: true, join: true, askedAt };
     await world.advance(10);
     await stop(world);
-    await world.ref.ask('stop', { graceMs: null, forRestart: true });
+    await world.ref.ask('stop', { graceMs: null, forRestart: askedAt });
     expect(await code(world.ref.ask('start', again))).toBe('start_failed');
     expect([world.state().status, world.host.spawns.length]).toEqual(['stopped', 1]);
     // A start by a client overrides the stop, and the next restart of the group comes after it.
     await running(world);
-    await world.ref.ask('stop', { graceMs: null, forRestart: true });
+    await world.ref.ask('stop', { graceMs: null, forRestart: world.clock.monotonic() });
     const started = world.ref.ask('start', again);
     await world.advance(100);
     expect(await started).toMatchObject({ status: 'running' });
