@@ -72,7 +72,10 @@ const member = (processes: Processes, store: MemoryStore, clock: Clock) =>
 
 async function daemon(processes: Processes, store: MemoryStore) {
   const w = world();
-  await w.stand<RegistryProtocol>('registry', { members: () => ({ members: MEMBERS }) });
+  await w.stand<RegistryProtocol>('registry', {
+    members: () => ({ members: MEMBERS }),
+    isRegistered: () => ({ isRegistered: true }),
+  });
   const type = member(processes, store, w.clock);
   w.node.family('service:', type, (address) => address.slice('service:'.length));
   const groups = await w.start('groups', groupsActor, { store, bootedAt: 0 });
