@@ -59,6 +59,8 @@ function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | 
   const restore = stdin.isTTY ? takeTerminal() : null;
   if (restore) stdin.on('data', type);
   screen?.on('resize', resize);
+  // The window may have changed while the command was being started.
+  resize();
   return () => {
     screen?.off('resize', resize);
     stdin.off('data', type);

@@ -1,10 +1,13 @@
 // docs/reference.md "Commands": `berth run` as a program, with pipes and in a real terminal.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync, writeSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import pty from 'node-pty';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { isAlive, processRow } from '../../../src/adapters/process/process_table.ts';
 import { quoteShellWord } from '../../../src/protocol/shell_word.ts';
 import { BIN } from '../../kit/built_program.ts';
@@ -122,6 +125,45 @@ it('berth run in a window that is larger than a terminal can be has the largest 
   });
   const exit = await new Promise<{ exitCode: number }>((resolve) => terminal.onExit(resolve));
   expect([exit.exitCode, screen.trim()]).toEqual([0, '1000 1000\r\n40 1000']);
+});
+
+/** A port that leads to the daemon. It holds back the start of each WebSocket until `release` resolves. */
+async function heldHandshakes({ port }: Daemon, release: () => Promise<void>): Promise<number> {
+  const way = createServer((client) => {
+    const there = connect(port, '127.0.0.1');
+    for (const socket of [client, there]) socket.on('error', () => undefined);
+    // The daemon accepts its own address only.
+    client.on('data', (chunk) =>
+      there.write(chunk.toString('latin1').replace(/^(Host: .*:)\d+/im, `$1${port}`), 'latin1'),
+    );
+    there.on('close', () => client.destroy());
+    let passed = Promise.resolve();
+    there.on('data', (chunk) => {
+      if (chunk.includes('101 Switching Protocols')) passed = release();
+      passed = passed.then(() => void client.write(chunk));
+    });
+  });
+  onTestFinished(() => void way.close());
+  await once(way.listen(0, '127.0.0.1'), 'listening');
+  return (way.address() as AddressInfo).port;
+}
+
+it('berth run notices that its window has changed while the command was being started', async () => {
+  const { daemon, env, home } = await setting();
+  const program = 'until [ "$(stty size)" = "40 90" ]; do sleep 0.05; done; echo seen';
+  const port = await heldHandshakes(daemon, async () => {
+    terminal.resize(90, 40);
+    // The signal of the new size arrives before the answer.
+    await pause(300);
+  });
+  const args = [BIN, '--url', `http://127.0.0.1:${port}`, 'run', '--', program];
+  const terminal = pty.spawn(process.execPath, args, { cwd: home, env, encoding: null, cols: 80, rows: 30 });
+  let screen = '';
+  terminal.onData((bytes) => (screen += bytes.toString()));
+  await eventually(
+    () => screen.includes('seen'),
+    () => screen,
+  );
 });
 
 it('berth run has a terminal if its caller has one: size, keys, signals, and no extra echo', async () => {
