@@ -200,13 +200,14 @@ export class HostDouble {
         this.follows.push(on);
         return null;
       },
-      write: ({ data }) => {
+      write: ({ service, run, data }) => {
+        if (!this.hasTerminal(service, run)) return false;
         this.typed.push(Buffer.from(data).toString());
-        return null;
+        return true;
       },
       watchTerminal: () => this.reading,
-      resize: ({ cols, rows }) => {
-        this.sizes.push([cols, rows]);
+      resize: ({ service, run, cols, rows }) => {
+        if (this.hasTerminal(service, run)) this.sizes.push([cols, rows]);
         return null;
       },
       logLimits: () => null,
@@ -218,6 +219,11 @@ export class HostDouble {
       },
     }));
     await node.start('host', type, null);
+  }
+
+  private hasTerminal(service: string, run: string): boolean {
+    const row = this.ledger.get(service);
+    return row?.run === run && row.end === null;
   }
 
   private async spawn(

@@ -10,7 +10,14 @@ import type { Member } from '../../protocol/registry.ts';
 import { refuseSealed } from '../../protocol/sealed_record.ts';
 import type { MemberStart, SleepReply, StartReply } from '../../protocol/service.ts';
 import { refuseUncreated } from '../../protocol/stack_creation.ts';
-import { actor, type Context, type Handlers, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import {
+  actor,
+  type Context,
+  type Handlers,
+  isFailure,
+  type MessageOf,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
 import { answersInOrder, MemberCalls, type MemberStop, shuttingDownFailure } from './member_calls.ts';
 import { refuseEndless } from './member_failures.ts';
 
@@ -18,6 +25,15 @@ export interface GroupsConfig {
   store: Pick<Store, 'table'>;
   /** When the machine was booted, epoch milliseconds. Calls from before that are not continued. */
   bootedAt: number;
+}
+
+/** Between two attempts to start what a restart has stopped, while the disk is full. */
+const FULL_DISK_RETRY_MS = 1_000;
+
+/** A restart that has stopped its members. `askedAt`: monotonic. */
+interface OwedStart {
+  call: StoredGroupCall;
+  askedAt: number;
 }
 
 const namesOf = (members: readonly Member[]): string[] => members.map(({ name }) => name);
@@ -29,6 +45,8 @@ class Groups {
   private readonly busy = new Set<string>();
   /** Services being woken for waiting clients. */
   private readonly waking = new Set<string>();
+  /** What waits for room on the disk, by group. */
+  private readonly owed = new Map<string, OwedStart>();
   private isLeft = false;
 
   constructor(context: Context, config: GroupsConfig, calls: MemberCalls) {
@@ -176,28 +194,46 @@ class Groups {
     name: string,
     restart: StoredGroupCall,
     isResumed = false,
+    askedAt = this.context.clock.monotonic(),
   ): ReturnType<Groups['start']> {
     const rows = this.config.store.table('restarts');
     const { graceMs, step, timeoutMs } = restart;
     return this.withMembers(name, restart.members, async (members) => {
       refuseEndless(members);
       const row = { ...restart, members: namesOf(members) };
-      const askedAt = this.context.clock.monotonic();
+      const next: StoredGroupCall = { ...row, step: 'start' };
+      let isStopped = step === 'start';
       try {
-        if (step === 'stop') {
+        if (!isStopped) {
           this.refuseFutile(members);
           await rows.put(name, row);
           const [left, onDone] = this.notDone(name, row, members);
           const request = { graceMs, forRestart: askedAt };
           await this.calls.stopAll(left, request, isResumed, onDone);
-          await rows.put(name, { ...row, step: 'start' });
+          isStopped = true;
+          await rows.put(name, next);
         }
         const wanted = isResumed ? await this.notOverridden(members) : members;
         const answers = await this.calls.startAll(wanted, { timeoutMs, askedAt }, isResumed);
         return { services: answersInOrder(members, answers) };
+      } catch (error) {
+        if (isStopped && isFailure(error) && error.code === 'storage_full')
+          this.startLater(name, { call: next, askedAt });
+        throw error;
       } finally {
         await this.forgetCall(name);
       }
+    });
+  }
+
+  /** Tries again, as a single service does, until the start has room or another call of the group comes. */
+  private startLater(name: string, owed: OwedStart): void {
+    const { clock } = this.context;
+    this.owed.set(name, owed);
+    clock.after(FULL_DISK_RETRY_MS, () => {
+      if (this.owed.get(name) !== owed) return;
+      const again = this.restartFrom(name, owed.call, true, owed.askedAt);
+      tolerateFailure<unknown, null>(again, () => null).catch((error: unknown) => this.context.crash(error));
     });
   }
 
@@ -264,9 +300,12 @@ class Groups {
     return members.filter(({ name }) => !left.has(name));
   }
 
-  /** For a call that is over, which it is not if only this actor is over, because the daemon shuts down. */
+  /**
+   * For a call that is over, which it is not if only this actor is over, because the daemon shuts down, or
+   * while it waits for room on the disk.
+   */
   private async forgetCall(name: string): Promise<void> {
-    if (this.isLeft && this.context.scope.signal.aborted) return;
+    if (this.owed.has(name) || (this.isLeft && this.context.scope.signal.aborted)) return;
     const { store } = this.config;
     const overrides = store.table('overrides');
     const over = overrides.all().filter(([, { group }]) => group === name);
@@ -285,6 +324,7 @@ class Groups {
     if (this.calls.isClosing) throw shuttingDownFailure();
     if (this.busy.has(name)) throw fail('daemon_busy', `group ${name} is being started or stopped already`);
     this.busy.add(name);
+    this.owed.delete(name);
     try {
       const { members: found } = await this.registry().ask('members', { group: known ? null : name });
       const names = known && new Set(known);

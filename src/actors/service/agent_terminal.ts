@@ -34,6 +34,8 @@ export class AgentTerminal {
   private readonly log: ServiceLog;
   private readonly effects: ServiceEffects;
   private current: CurrentTerminal | null = null;
+  /** Fulfilled once all attempts to open the terminal of a process that is being started are over. */
+  private opening: Promise<unknown> | null = null;
   /** Whether the log is being followed for the terminal. */
   private isFollowingLog = false;
   /** Called when the last viewer of an ended run has left. */
@@ -66,6 +68,27 @@ export class AgentTerminal {
   /** The number of viewers. */
   get viewerCount(): number {
     return this.current?.terminal.viewerCount ?? 0;
+  }
+
+  /** Returns `attempt`. What viewers do until it has settled waits for it: see `whenOpen`. */
+  openWith<R>(attempt: Promise<R>): Promise<R> {
+    const opening = Promise.allSettled([this.opening, attempt]);
+    this.opening = opening;
+    void opening.then(() => {
+      if (this.opening === opening) this.opening = null;
+    });
+    return attempt;
+  }
+
+  /**
+   * Calls `act` when nobody waits for the terminal. A viewer sends its size and keys as soon as its socket is
+   * open, and may leave before its process has been started.
+   */
+  whenOpen(act: () => void): null {
+    const { context, opening } = this;
+    if (opening) opening.then(act).catch((error: unknown) => context.crash(error));
+    else act();
+    return null;
   }
 
   attach(viewer: string, run: string, size: TerminalSize, observes: boolean): void {
@@ -141,14 +164,16 @@ export class AgentTerminal {
   }
 
   input(viewer: string, data: Uint8Array): null {
-    this.current?.input.add(viewer, data);
-    this.onTyped();
-    return null;
+    // A copy, because the frame does not belong to us.
+    const typed = Uint8Array.from(data);
+    return this.whenOpen(() => {
+      this.current?.input.add(viewer, typed);
+      this.onTyped();
+    });
   }
 
   resize(cols: number, rows: number): null {
-    this.current?.terminal.resize(cols, rows);
-    return null;
+    return this.whenOpen(() => this.current?.terminal.resize(cols, rows));
   }
 
   acknowledge(viewer: string, bytes: number): null {

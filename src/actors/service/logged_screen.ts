@@ -31,11 +31,15 @@ export interface DrawableOutput extends Pick<LogChunk, 'bytes' | 'end'>, Stretch
   modes: Uint8Array;
 }
 
-/** A screen, and the log offset up to which it includes output. `isWhole`: it lacks nothing. */
+/**
+ * A screen, and the log offset up to which it includes output. `isWhole`: it lacks nothing older. `hasRest`:
+ * it lacks what follows the last line that has been drawn.
+ */
 interface FreshScreen {
   bytes: Uint8Array;
   position: number;
   isWhole: boolean;
+  hasRest: boolean;
 }
 
 export interface LoggedScreenConfig {
@@ -98,7 +102,7 @@ export class LoggedScreen {
     const undrawn = (): FreshScreen => {
       const position = output.end;
       const bytes = Buffer.concat([RESET_SEQUENCE, this.modes.before(position), UNDRAWN]);
-      return { bytes, position, isWhole: false };
+      return { bytes, position, isWhole: false, hasRest: false };
     };
     if (!this.isDrawable()) return undrawn();
     try {
@@ -109,7 +113,7 @@ export class LoggedScreen {
       if (!drawn) this.pause(output.end);
       if (!drawn?.screen) return undrawn();
       const position = output.end - (output.bytes.length - drawn.drawnBytes);
-      return { bytes: drawn.screen, position, isWhole: output.isWhole };
+      return { bytes: drawn.screen, position, isWhole: output.isWhole, hasRest: position < output.end };
     } catch (error) {
       if (!isFailure(error)) throw error;
       this.pause(output.end);

@@ -269,9 +269,9 @@ class SupervisedService implements SupervisedParts {
   }
 
   attach({ viewer, observes = false }: MessageOf<TerminalProtocol, 'attach'>): null | Promise<null> {
-    if (this.command) return this.command.attach(viewer);
+    if (this.command) return this.terminal.openWith(this.command.attach(viewer));
     if (!observes && (this.session.isAsleep || this.session.isFallingAsleep || this.isLaunching))
-      return this.awake().then(() => this.attach({ viewer, observes }));
+      return this.terminal.openWith(this.awake().then(() => this.attach({ viewer, observes })));
     const [run, size] = this.requests.live();
     this.terminal.attach(viewer, run.id, size, observes);
     return null;
@@ -290,10 +290,9 @@ class SupervisedService implements SupervisedParts {
     return explain(this, this.restarts.startFollows);
   }
 
-  detach(viewer: string): null {
+  detach(viewer: string): void {
     this.terminal.detach(viewer);
     this.command?.detach();
-    return null;
   }
 
   exited(end: RunEnd): null {
@@ -384,7 +383,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
         const attached = service.attach(message);
         return attached && context.replyLater(attached);
       },
-      detach: ({ viewer }) => service.detach(viewer),
+      detach: ({ viewer }) => terminal.whenOpen(() => service.detach(viewer)),
       screen: (message) => context.replyLater(service.requests.screen(message)),
       type: (message) => context.replyLater(service.requests.type(message)),
       prompt: (message) => context.replyLater(service.prompt(message)),

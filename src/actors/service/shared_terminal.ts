@@ -39,6 +39,8 @@ interface Viewer {
   position: number | null;
   /** Whether the program must repaint if this viewer's first screen lacks earlier output. */
   wantsRepaint: boolean;
+  /** Whether output of the present size has followed its screen, which it may show at the next one. */
+  hasRest: boolean;
 }
 
 export interface TerminalExit {
@@ -88,7 +90,10 @@ export class SharedTerminal {
   attach(viewer: string, observes = false): void {
     const { isWhole = false } = this.options;
     const position = isWhole ? 0 : null;
-    this.viewers.set(viewer, { unacknowledged: 0, position, wantsRepaint: !isWhole && !observes });
+    this.viewers.set(viewer, {
+      ...{ unacknowledged: 0, position, hasRest: false },
+      wantsRepaint: !isWhole && !observes,
+    });
     this.options.viewersInThread.count += 1;
     this.options.viewers.tell('size', { viewer, ...this.size });
     void this.pump();
@@ -101,9 +106,23 @@ export class SharedTerminal {
   }
 
   resize(cols: number, rows: number): void {
-    if (this.sizes.change(this.options.end(), cols, rows)) this.options.onSizes(this.sizes.marks);
+    const end = this.options.end();
+    const isChanged = this.sizes.change(end, cols, rows);
+    if (isChanged) this.options.onSizes(this.sizes.marks);
     this.options.resize(cols, rows);
-    for (const viewer of this.viewers.keys()) this.options.viewers.tell('size', { viewer, cols, rows });
+    for (const [name, viewer] of this.viewers) {
+      this.options.viewers.tell('size', { viewer: name, cols, rows });
+      if (isChanged && !this.options.isWhole && this.mayMisplace(viewer, end)) viewer.position = null;
+    }
+    if (isChanged) void this.pump();
+  }
+
+  /**
+   * Whether the viewer may show output before the log offset `end` at a size that begins there. Its own
+   * terminal may have had that size since before the rest of its screen arrived.
+   */
+  private mayMisplace({ hasRest, position }: Viewer, end: number): boolean {
+    return hasRest || (position !== null && position < end);
   }
 
   acknowledge(viewer: string, bytes: number): void {
@@ -201,15 +220,20 @@ export class SharedTerminal {
     if (this.isDrawing) return;
     this.isDrawing = true;
     try {
-      const { cols, rows } = this.size;
+      let { marks } = this.sizes;
       let fresh = await this.screen.fresh();
-      // A viewer resizes as soon as it is attached, so redraw once. A further change is ignored.
-      if (cols !== this.size.cols || rows !== this.size.rows) fresh = await this.screen.fresh();
+      // A viewer resizes as soon as it is attached, so redraw before it is shown anything.
+      if (marks !== this.sizes.marks) {
+        ({ marks } = this.sizes);
+        fresh = await this.screen.fresh();
+      }
       const waiting = this.waitingForScreen();
       if (!fresh.isWhole && waiting.some(([, { wantsRepaint }]) => wantsRepaint)) this.repaint();
       for (const [name, viewer] of waiting) {
-        viewer.position = fresh.position;
+        // After a further change of size, it gets another screen.
+        viewer.position = marks === this.sizes.marks ? fresh.position : null;
         viewer.wantsRepaint = false;
+        viewer.hasRest = fresh.hasRest;
         this.send(name, viewer, fresh.bytes);
       }
     } catch (error) {

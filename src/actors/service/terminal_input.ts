@@ -29,8 +29,7 @@ export class TerminalInput {
   add(viewer: string, data: Uint8Array): void {
     // Its viewers are told of the end of a terminal that is gone.
     const settle = (isTaken: boolean): void => (isTaken ? this.options.onTaken(viewer) : undefined);
-    // A copy, because the frame does not belong to us.
-    this.push({ viewer, data: Uint8Array.from(data), settle });
+    this.push({ viewer, data, settle });
   }
 
   /**

@@ -13,6 +13,8 @@ export function stopUntilContinued(target: number): Promise<void> {
     const resume = (): void => {
       clearTimeout(timer);
       process.off('SIGCONT', resume);
+      // The window may have got another size meanwhile, of which the kernel tells only the job in the foreground.
+      process.kill(process.pid, 'SIGWINCH');
       resolve();
     };
     process.on('SIGCONT', resume);

@@ -377,6 +377,74 @@ describe('any other call of a group', () => {
   });
 });
 
+describe('a restart on a full disk', () => {
+  const full = fail('storage_full', 'the disk is full');
+  const call = { name: 'site', timeoutMs: null, graceMs: null };
+
+  it('starts its members when there is room again, also in a later daemon', async () => {
+    const failures: Record<string, Failure> = {};
+    const site = await group({ members: { web: ['db'], db: [] }, failures });
+    const restarted = outcome(site.ref.ask('restart', call));
+    await site.advance(25);
+    failures['db'] = full;
+    await site.advance(5);
+    expect(await restarted).toMatchObject({ code: 'storage_full' });
+    await site.advance(3_000);
+    expect(site.log.slice(-2)).toEqual(['start db', 'start db']);
+    const row = must(site.store.table('restarts').get('site'));
+    expect(row).toMatchObject({ step: 'start', members: ['web', 'db'] });
+    delete failures['db'];
+    await site.advance(2_000);
+    const started = ['start db', 'ready db', 'start web', 'ready web'];
+    expect(site.log.slice(-4)).toEqual(started);
+    expect(site.store.table('restarts').all()).toEqual([]);
+    await site.advance(5_000);
+    expect(site.log.slice(-4)).toEqual(started);
+    const next = await group({ members: { web: ['db'], db: [] }, failures: { db: full } });
+    await next.store.table('restarts').put('site', row);
+    await next.ref.ask('resume', {});
+    await next.advance(1_500);
+    expect(next.log).toEqual(['start db', 'start db']);
+    expect(next.store.table('restarts').get('site')).toEqual(row);
+  });
+
+  it('does so if there was no room even to store that they are stopped', async () => {
+    const site = await group({ members: { web: ['db'], db: [] } });
+    const restarted = outcome(site.ref.ask('restart', call));
+    await site.advance(15);
+    site.store.broken = full;
+    await site.advance(10);
+    expect(await restarted).toMatchObject({ code: 'storage_full' });
+    expect(site.log.slice(-1)).toEqual(['ended db']);
+    await site.advance(2_000);
+    expect(site.log.slice(-4)).toEqual(['start db', 'ready db', 'start web', 'ready web']);
+  });
+
+  it('is given up for another call of the group', async () => {
+    const failures: Record<string, Failure> = {};
+    const site = await group({ members: { db: [] }, failures });
+    const restarted = outcome(site.ref.ask('restart', call));
+    await site.advance(15);
+    failures['db'] = full;
+    await site.advance(5);
+    expect(await restarted).toMatchObject({ code: 'storage_full' });
+    delete failures['db'];
+    const stopped = site.ref.ask('stop', { name: 'site', graceMs: null });
+    await site.advance(5_000);
+    await stopped;
+    expect(site.log.slice(-2)).toEqual(['stop db', 'ended db']);
+    expect(site.store.table('restarts').all()).toEqual([]);
+  });
+
+  it('changes nothing if it has no room at first', async () => {
+    const site = await group({ members: { db: [] } });
+    site.store.broken = full;
+    expect(await outcome(site.ref.ask('restart', call))).toMatchObject({ code: 'storage_full' });
+    await site.advance(5_000);
+    expect(site.log).toEqual([]);
+  });
+});
+
 describe('the members of a call that is continued', () => {
   const before = { web: ['db'], db: [], mail: ['web'] };
   // `mail` has moved, `new` has joined the group, and `web` is removed.

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LogWriter } from '../../../src/logs/writer.ts';
 import type { TerminalProtocol, TerminalViewersProtocol } from '../../../src/protocol/terminal.ts';
-import { Failure, type Ref } from '../../../src/runtime/actor.ts';
+import { Failure, type Ref, tolerateFailure } from '../../../src/runtime/actor.ts';
 import { afterThisTest, type Stand } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { AGENT, quiet, running, type Supervised, supervise } from '../../kit/service.ts';
@@ -100,6 +100,45 @@ describe('the viewer of an agent', () => {
     await terminal.ask('detach', { viewer: 'one' });
     await quiet();
     expect(world.host.follows).toEqual([true, false]);
+  });
+});
+
+describe('a viewer who attaches while the process is being started', () => {
+  async function starting(): Promise<Shown> {
+    const shown = await agent();
+    shown.world.host.exit(0);
+    await quiet();
+    shown.world.host.spawnMs = 1_000;
+    void tolerateFailure(shown.world.ref.ask('start', { timeoutMs: null, wait: false }), () => null);
+    await quiet();
+    return shown;
+  }
+
+  it('types and resizes at once', async () => {
+    const { world, terminal, viewers } = await starting();
+    const attached = terminal.ask('attach', { viewer: 'one' });
+    terminal.tell('resize', { cols: 80, rows: 24 });
+    terminal.tell('input', { viewer: 'one', data: Buffer.from('ls') });
+    terminal.tell('input', { viewer: 'one', data: Buffer.from('\r') });
+    await world.advance(1_000);
+    await attached;
+    await quiet();
+    expect(world.host.sizes).toEqual([[80, 24]]);
+    expect(world.host.typed).toEqual(['ls', '\r']);
+    expect(viewers.of('inputTaken')).toHaveLength(2);
+    expect(viewers.of('size').at(-1)).toEqual({ viewer: 'one', cols: 80, rows: 24 });
+  });
+
+  it('is gone if they leave before', async () => {
+    const { world, terminal } = await starting();
+    const attached = [1, 2].map((one) => terminal.ask('attach', { viewer: `viewer ${one}` }));
+    terminal.tell('detach', { viewer: 'viewer 1' });
+    terminal.tell('detach', { viewer: 'viewer 2' });
+    await world.advance(1_000);
+    await Promise.all(attached);
+    await quiet();
+    expect(world.host.follows).toEqual([true, false]);
+    expect(world.config.viewersInThread.count).toBe(0);
   });
 });
 

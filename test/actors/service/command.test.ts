@@ -2,8 +2,9 @@
 import { expect, it } from 'vitest';
 import { serviceAddress } from '../../../src/protocol/address.ts';
 import type { CommandInput, CommandProtocol } from '../../../src/protocol/commands.ts';
+import type { TerminalProtocol, TerminalViewersProtocol } from '../../../src/protocol/terminal.ts';
 import { COMMAND } from '../../../src/settings/limits.ts';
-import { supervise } from '../../kit/service.ts';
+import { quiet, supervise } from '../../kit/service.ts';
 
 const INPUT: CommandInput = {
   cmd: 'true',
@@ -29,4 +30,41 @@ it('a limited number of unattached commands is kept, for a limited time', async 
   await world.advance(COMMAND.attachTimeoutMs);
   for (let count = 0; count < COMMAND.maxWaiting; count += 1) await prepare();
   await expect(prepare()).rejects.toMatchObject({ code: 'daemon_busy' });
+});
+
+it('a command gets what was typed, and the size, while it was being started', async () => {
+  const world = await supervise({});
+  await world.begin();
+  await world.services.stand<TerminalViewersProtocol>('viewers');
+  world.host.spawnMs = 1_000;
+  const address = serviceAddress('run-0000000000000001');
+  await world.services.ref<CommandProtocol>(address).ask('prepare', { input: INPUT });
+  const terminal = world.services.ref<TerminalProtocol>(address);
+  const attached = terminal.ask('attach', { viewer: 'one' });
+  terminal.tell('resize', { cols: 100, rows: 30 });
+  terminal.tell('input', { viewer: 'one', data: Buffer.from('go\n') });
+  await quiet();
+  await world.advance(1_000);
+  await attached;
+  await quiet();
+  expect(world.host.typed).toEqual(['go\n']);
+  expect(world.host.sizes).toEqual([[100, 30]]);
+});
+
+it('a command whose caller leaves while it is being started is stopped', async () => {
+  const world = await supervise({});
+  await world.begin();
+  await world.services.stand<TerminalViewersProtocol>('viewers');
+  world.host.spawnMs = 1_000;
+  const address = serviceAddress('run-0000000000000001');
+  await world.services.ref<CommandProtocol>(address).ask('prepare', { input: INPUT });
+  const terminal = world.services.ref<TerminalProtocol>(address);
+  const attached = terminal.ask('attach', { viewer: 'one' });
+  terminal.tell('detach', { viewer: 'one' });
+  await quiet();
+  expect(world.host.stops).toEqual([]);
+  await world.advance(1_000);
+  await attached;
+  await quiet();
+  expect(world.host.stops).toMatchObject([{ run: world.host.made[0] }]);
 });

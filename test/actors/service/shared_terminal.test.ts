@@ -1,4 +1,5 @@
 // The viewers of a terminal, with the real emulator in this thread; the log is in memory.
+import { isDeepStrictEqual } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { SharedTerminal, type SharedTerminalOptions } from '../../../src/actors/service/shared_terminal.ts';
 import { drawScreen, openTerminalScreen, readScreen } from '../../../src/adapters/terminal_screen.ts';
@@ -382,6 +383,67 @@ describe('a viewer', () => {
     terminal.resize(90, 20);
     await eventually(() => of('one', 'output').length > 0);
     expect(sizes).toEqual([40, 90]);
+  });
+
+  it('shows what the screen is, although it has its new size before it says so', async () => {
+    const { terminal, print, output } = stage();
+    await print(`${'line\r\n'.repeat(20)}\x1b[2;2H\x1b[1J\x1b[3;1H\x1b[2Mthe rest`);
+    terminal.attach('one');
+    await eventually(() => output('one').includes('the rest'));
+    terminal.resize(40, 12);
+    await eventually(async () => {
+      const screen = await openTerminalScreen(40, 12);
+      await screen.write(output('one'));
+      const { lines } = screen.read(false);
+      screen.close();
+      return isDeepStrictEqual(lines, (await terminal.screen.read(false)).lines);
+    });
+  });
+
+  it('shows output as it was printed that it has not been sent before a change of size', async () => {
+    let log = Buffer.from('line\r\n'.repeat(20));
+    const { terminal, sent, output } = stage(40, 6, 0, {
+      end: () => log.length,
+      read: (offset, limit) => {
+        const bytes = log.subarray(offset, offset + limit);
+        return { start: offset, end: offset + bytes.length, bytes };
+      },
+    });
+    terminal.attach('one');
+    await eventually(() => output('one').includes('line'));
+    log = Buffer.concat([log, Buffer.from('\x1b[2;2H\x1b[1J\x1b[3;1H\x1b[2Mthe rest')]);
+    terminal.resize(40, 12);
+    await terminal.pump();
+    await eventually(async () => {
+      const screen = await openTerminalScreen(40, 6);
+      for (const { bytes, cols, rows } of sent) {
+        if (bytes) await screen.write(bytes);
+        else screen.resize(must(cols), must(rows));
+      }
+      const { lines } = screen.read(false);
+      screen.close();
+      return isDeepStrictEqual(lines, (await terminal.screen.read(false)).lines);
+    });
+  });
+
+  it('is sent a screen of the last size when it was changed twice while the first was being drawn', async () => {
+    const drawn: number[] = [];
+    const { terminal, print, of } = stage(40, 6, 0, {
+      screens: {
+        ...screensHere,
+        draw: async (prepare) => {
+          const task = prepare();
+          drawn.push((task.resizes.at(-1) ?? task).cols);
+          if (drawn.length === 2) terminal.resize(100, 30);
+          return drawScreen(task);
+        },
+      },
+    });
+    await print('text\r\n');
+    terminal.attach('one');
+    terminal.resize(90, 20);
+    await eventually(() => of('one', 'output').length === 2);
+    expect(drawn).toEqual([40, 90, 100]);
   });
 
   it('that joins late has the modes that were set long ago and not reset since', async () => {
