@@ -25,8 +25,8 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
  * client is more reliable. The token of the cloud part is for nobody behind the gateway.
  */
 const NOT_PASSED: ReadonlySet<string> = new Set(['berth-cloud-token', 'expect', 'forwarded', 'x-real-ip']);
-/** Headers that the gateway writes itself; a variant spelling would contradict it. */
-const FRAMING: ReadonlySet<string> = new Set(['content-length']);
+/** Headers that the gateway writes or filters itself; a variant spelling would evade it. */
+const OWN_SPELLING: ReadonlySet<string> = new Set(['content-length', 'sec-websocket-protocol']);
 
 /** Marks a request that has passed through this gateway. One that arrives with the mark is in a loop. */
 const VIA = '1.1 berth';
@@ -68,7 +68,7 @@ function protocolHeader(header: string, offered: string, tokens: readonly string
 function isDropped(lower: string): boolean {
   const name = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
   if (HOP_BY_HOP.has(name) || NOT_PASSED.has(name) || name.startsWith('x-forwarded-')) return true;
-  return name !== lower && FRAMING.has(name);
+  return name !== lower && OWN_SPELLING.has(name);
 }
 
 /**

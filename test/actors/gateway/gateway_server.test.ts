@@ -222,6 +222,7 @@ describe('forwarding', () => {
         X_Real_IP: '6.6.6.6',
         Proxy_Connection: 'close',
         Content_Length: '7',
+        Sec_WebSocket_Protocol: 'x, bearer.abc',
         api_key: 'kept',
         'X-Own': 'kept',
       },
@@ -246,7 +247,13 @@ describe('forwarding', () => {
       'x-real-ip',
       'berth-cloud-token',
     ];
-    const respelled = ['x_forwarded_for', 'x_real_ip', 'proxy_connection', 'content_length'];
+    const respelled = [
+      'x_forwarded_for',
+      'x_real_ip',
+      'proxy_connection',
+      'content_length',
+      'sec_websocket_protocol',
+    ];
     for (const name of [...dropped, ...respelled]) expect(seen.headers[name]).toBeUndefined();
   });
 
