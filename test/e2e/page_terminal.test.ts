@@ -2,10 +2,11 @@
 import { spawnSync } from 'node:child_process';
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
+import { WebSocket } from 'ws';
 import { type Daemon, eventually } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
-import { ask, daemonOn, openBerth, shownScreen, withServices } from './page_services.ts';
+import { ask, daemonOn, openBerth, shownScreen, TOKEN, withServices } from './page_services.ts';
 
 type Program = readonly [name: string, cmd: string, part: string];
 
@@ -196,6 +197,36 @@ it.runIf(hasChromium && isInstalled('vim.tiny'))(named(WHAT, 'vim.tiny'), BROWSE
   expect((await ask(next, 'GET', '/v1/agents/editor/screen')).rows).toBe(rows);
   await isSame(next, page, 'editor', '\n200');
 });
+
+it.runIf(hasChromium)(
+  browserTest('shows output that it has not parsed yet at the size for which it was printed'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await daemonOn(0);
+    const page = await openBerth(daemon);
+    // At the end, the cursor goes to the last row, whichever that is.
+    const last = `printf '\\033[999;1H\\033[5A\\033[1J\\r%s' "the end of $round"`;
+    const cmd = `stty -echo; while read -r round; do seq 100000; ${last}; done`;
+    await ask(daemon, 'POST', '/v1/agents/spinup', { name: 'printer', cmd });
+    await page.evaluate(`location.assign('#/agents/printer')`);
+    await attached(page);
+    const url = `ws://127.0.0.1:${daemon.port}/v1/agents/printer/attach`;
+    const other = new WebSocket(url, ['berth.v1'], { headers: { authorization: `Bearer ${TOKEN}` } });
+    let seen = '';
+    other.on('message', (data: Buffer, isBinary) => {
+      if (!isBinary) return;
+      seen = (seen + data.toString('latin1')).slice(-200);
+      other.send(JSON.stringify({ ack: data.length }));
+    });
+    for (let round = 0; round < 4; round += 1) {
+      await ask(daemon, 'POST', '/v1/agents/printer/keys', { text: `${round}\n` });
+      await eventually(() => seen.includes(`the end of ${round}`));
+      other.send(JSON.stringify({ resize: [100, 30 + 10 * (round % 2)] }));
+      await isSame(daemon, page, 'printer', `the end of ${round}`);
+    }
+    other.close();
+  },
+);
 
 /** Opens the view of `name` and leaves it, again and again, after a time that differs from round to round. */
 const OPEN_AND_LEAVE = `(async (name, rounds) => {

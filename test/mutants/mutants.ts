@@ -272,7 +272,7 @@ export const MUTANTS: readonly Mutant[] = [
       'left-group-call',
       'a call of a group ends with the daemon that keeps its services',
       'src/actors/groups/groups.ts',
-      'if (this.isLeft && this.context.scope.signal.aborted) return;',
+      ' || (this.isLeft && this.context.scope.signal.aborted)',
       '',
       ['test/actors/groups/groups.test.ts'],
     ],

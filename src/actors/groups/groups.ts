@@ -47,6 +47,8 @@ class Groups {
   private readonly waking = new Set<string>();
   /** What waits for room on the disk, by group. */
   private readonly owed = new Map<string, OwedStart>();
+  /** Stops and sleeps of groups that are under way, with the members that they end. */
+  private readonly ending = new Set<{ names: ReadonlySet<string>; over: Promise<unknown> }>();
   private isLeft = false;
 
   constructor(context: Context, config: GroupsConfig, calls: MemberCalls) {
@@ -98,7 +100,7 @@ class Groups {
   ): Promise<{ services: SleepReply[] }> {
     return this.kept(name, { ...resumed, verb: 'sleep' }, async (members, row) => {
       const [left, onDone] = this.notDone(name, row, members);
-      const answers = await this.calls.sleepAll(left, resumed !== undefined, onDone);
+      const answers = await this.end(left, this.calls.sleepAll(left, resumed !== undefined, onDone));
       return { services: answersInOrder(members, answers) };
     });
   }
@@ -117,19 +119,40 @@ class Groups {
     });
   }
 
-  /** Wakes `names` and everything they depend on. */
-  private wakeAll(
+  /**
+   * Wakes `names` and everything they depend on. Waits for the stop or sleep of a group first: it would take
+   * away what they depend on.
+   */
+  private async wakeAll(
     all: Member[],
     names: string[],
-    request: Pick<MemberStart, 'timeoutMs' | 'askedAt'>,
+    { timeoutMs, askedAt: since }: Pick<MemberStart, 'timeoutMs' | 'askedAt'>,
     isResumed = false,
   ): Promise<Map<string, StartReply>> {
     const wanted = withDependencies(all, names);
+    const endingSome = () =>
+      [...this.ending].filter((one) => [...one.names].some((name) => wanted.has(name)));
+    let askedAt = since;
+    for (let waiting = endingSome(); waiting.length > 0; waiting = endingSome()) {
+      await Promise.allSettled(waiting.map(({ over }) => over));
+      askedAt = this.context.clock.monotonic();
+    }
     return this.calls.startAll(
       all.filter(({ name }) => wanted.has(name)),
-      { ...request, wake: true },
+      { timeoutMs, ...(askedAt !== undefined && { askedAt }), wake: true },
       isResumed,
     );
+  }
+
+  /** Returns the end of `members`, which wakes wait for. */
+  private async end<A>(members: Member[], over: Promise<A>): Promise<A> {
+    const ending = { names: new Set(namesOf(members)), over };
+    this.ending.add(ending);
+    try {
+      return await over;
+    } finally {
+      this.ending.delete(ending);
+    }
   }
 
   stop(
@@ -138,7 +161,8 @@ class Groups {
   ): Promise<{ services: MemberStop[] }> {
     return this.kept(name, { ...resumed, verb: 'stop', graceMs }, async (members, row) => {
       const [left, onDone] = this.notDone(name, row, members);
-      const answers = await this.calls.stopAll(left, { graceMs }, resumed !== undefined, onDone);
+      const stopped = this.calls.stopAll(left, { graceMs }, resumed !== undefined, onDone);
+      const answers = await this.end(left, stopped);
       return { services: answersInOrder(members, answers) };
     });
   }

@@ -13,7 +13,7 @@ export function stopUntilContinued(target: number): Promise<void> {
     const resume = (): void => {
       clearTimeout(timer);
       process.off('SIGCONT', resume);
-      // The window may have got another size meanwhile, of which the kernel tells only the job in the foreground.
+      // The kernel tells only the job in the foreground that the window has another size.
       process.kill(process.pid, 'SIGWINCH');
       resolve();
     };

@@ -126,7 +126,8 @@ export function openTerminal(
         terminal.write(bytes, resolve);
       }),
     reset: () => terminal.reset(),
-    resize: (cols, rows) => terminal.resize(cols, rows),
+    // After the output that has arrived at the size before.
+    resize: (cols, rows) => terminal.write('', () => terminal.resize(cols, rows)),
     fittingSize: () => {
       const size = fit.proposeDimensions();
       return size ? sizeInWindow(size) : null;

@@ -377,6 +377,38 @@ describe('any other call of a group', () => {
   });
 });
 
+describe('a wake during the end of a group', () => {
+  it.each(['stop', 'sleepGroup'] as const)('waits until what it needs is ended: %s', async (verb) => {
+    const site = await group({ members: { web: ['db'], db: [], mail: [] }, sleepy: true });
+    const ended = site.ref.ask(verb, { name: 'site', graceMs: null });
+    await site.advance(5);
+    const woken = site.ref.ask('wake', { name: 'web', timeoutMs: null });
+    await site.advance(100);
+    await ended;
+    expect(await woken).toMatchObject({ name: 'web', status: 'running' });
+    const log = site.log.filter((entry) => !entry.endsWith('mail'));
+    expect(log.slice(2)).toEqual([
+      verb === 'stop' ? 'stop db' : 'sleep db',
+      verb === 'stop' ? 'ended db' : 'asleep db',
+      ...['start db', 'ready db', 'start web', 'ready web'],
+    ]);
+    // The end, which is later than the first request, does not override it.
+    expect(site.starts).toMatchObject([{ askedAt: 20 }, { askedAt: 20 }]);
+  });
+
+  it('does not wait for what ends elsewhere', async () => {
+    const site = await group({ members: { web: ['db'], db: [], mail: [] }, moved: ['mail'] });
+    const ended = site.ref.ask('stop', { name: 'site', graceMs: null });
+    await site.advance(5);
+    const woken = site.ref.ask('wake', { name: 'mail', timeoutMs: null });
+    await site.advance(11);
+    expect(await woken).toMatchObject({ status: 'running' });
+    expect(site.log).not.toContain('ended db');
+    await site.advance(100);
+    await ended;
+  });
+});
+
 describe('a restart on a full disk', () => {
   const full = fail('storage_full', 'the disk is full');
   const call = { name: 'site', timeoutMs: null, graceMs: null };

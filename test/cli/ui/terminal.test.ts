@@ -279,16 +279,19 @@ it('berth ui reports that a token is not accepted, and continues once one is', a
   await screen.until(new RegExp(`:${port} `));
 });
 
-/** An interactive shell with the interface as its job, and how to wait for a prompt. */
-function openShell(daemon: Daemon): Screen {
+/** An interactive shell with a program as its job. */
+function openShell(call: readonly string[]): Screen {
   const shell = openTerminal(['bash', '--norc', '--noprofile', '-i'], { PS1: '@@', HISTFILE: '' });
-  shell.type(`${uiCall(daemon).join(' ')}\r`);
+  shell.type(`${call.join(' ')}\r`);
   return shell;
 }
 
+const childOf = (pid: number): number =>
+  Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
+
 it('berth ui goes to the shell and back, however it is suspended, and adapts to a resize meanwhile', async () => {
   const daemon = await withServices();
-  const screen = openShell(daemon);
+  const screen = openShell(uiCall(daemon));
   const isSettled = (): boolean => !screen.isAlternate() && screen.lines().some((line) => /^@@$/.test(line));
   await screen.until(/^› ○ broken/);
   screen.type('\x1a');
@@ -300,8 +303,7 @@ it('berth ui goes to the shell and back, however it is suspended, and adapts to 
   await screen.until(/^ \/ filter {2}s start {2}x stop {2}r restart {8}\? help {2}q quit/);
   expect(screen.lines()).toHaveLength(12);
   // As `kill -TSTP` from elsewhere, to the interface alone.
-  const job = Number(readFileSync(`/proc/${screen.pid}/task/${screen.pid}/children`, 'utf8').trim());
-  process.kill(job, 'SIGTSTP');
+  process.kill(childOf(screen.pid), 'SIGTSTP');
   await eventually(isSettled, screen.lines);
   screen.type('fg\r');
   await screen.until(/^› ○ broken/);
@@ -309,6 +311,23 @@ it('berth ui goes to the shell and back, however it is suspended, and adapts to 
   await eventually(isSettled, screen.lines);
   screen.type('stty -a | grep -c " icanon.* echo "\r');
   await screen.until(/^1$/);
+});
+
+it('an agent gets the size that the window has when its viewer is back from the shell', async () => {
+  const daemon = await daemonOf();
+  await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec cat', cwd: newFolder() });
+  const screen = openShell([process.execPath, BIN, 'agent', 'attach', 'bot', '--state-dir', daemon.stateDir]);
+  const sizeOf = async (): Promise<string> => {
+    const { cols, rows } = (await daemon.request('GET', '/v1/agents/bot/screen')).body;
+    return `${cols}x${rows}`;
+  };
+  await eventually(async () => (await sizeOf()) === '80x24');
+  process.kill(childOf(screen.pid), 'SIGTSTP');
+  await eventually(() => screen.lines().some((line) => line === '@@'), screen.lines);
+  // Only the shell is told.
+  screen.resize(60, 12);
+  screen.type('fg\r');
+  await eventually(async () => (await sizeOf()) === '60x12', sizeOf);
 });
 
 it('berth ui follows workloads, shows one with its policy, and copies with a single key', async () => {
