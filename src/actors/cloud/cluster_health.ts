@@ -26,6 +26,8 @@ export class ClusterHealth {
   private readonly events: Ref<EventsProtocol>;
   private readonly cloudEvents: Ref<CloudEventsProtocol>;
   private readonly contacts = new Map<string, Contact>();
+  /** What clients have been told last, also about credentials that it had before. */
+  private readonly told = new Map<string, Pick<ClusterRow, 'reachable' | 'authenticated'>>();
   /** The expiry that was last warned about, by cluster. */
   private readonly warnedOf = new Map<string, number>();
 
@@ -39,25 +41,37 @@ export class ClusterHealth {
     return this.contacts.get(id) ?? NO_CONTACT;
   }
 
-  /** Discards what is known, because the cluster has other credentials or is gone. */
+  /** Discards what is known, because the cluster has other credentials. */
+  renewed(id: string): void {
+    this.contacts.delete(id);
+  }
+
+  /** The cluster is gone. */
   forget(id: string): void {
     this.contacts.delete(id);
+    this.told.delete(id);
   }
 
   note({ id, name }: StoredCluster, { reachable, authenticated, reason }: ClusterFacts): void {
     const known = this.get(id);
-    if (reachable !== null && reachable !== (known.reachable ?? true))
+    // Clients suppose that a cluster is reachable and accepts its account.
+    const told = { reachable: true, authenticated: true, ...this.told.get(id) };
+    if (reachable !== null && reachable !== told.reachable) {
+      told.reachable = reachable;
       this.tellCloud(
         reachable
           ? { type: 'cluster.reachable', clusterId: id }
           : { type: 'cluster.unreachable', clusterId: id, reason: reason ?? null },
       );
-    const isNews = authenticated !== undefined && authenticated !== known.authenticated;
-    if (isNews && (known.authenticated !== null || !authenticated)) {
+    }
+    if (authenticated !== undefined && authenticated !== told.authenticated) {
+      told.authenticated = authenticated;
       const type = authenticated ? 'cluster.accepted' : 'cluster.refused';
       this.tell(type, name, { name, clusterId: id });
       this.tellCloud({ type, clusterId: id, result: authenticated ? 'ok' : 'cluster_denied' });
     }
+    this.told.set(id, told);
+    const isNews = authenticated !== undefined && authenticated !== known.authenticated;
     this.contacts.set(id, {
       ...known,
       ...(reachable === null ? {} : { reachable }),

@@ -131,7 +131,7 @@ class Clusters {
 
   /** Makes everyone use the new access. The next sync or tether connection shows whether it works. */
   private async renew(id: string): Promise<void> {
-    this.health.forget(id);
+    this.health.renewed(id);
     await this.workloads.ask('renew', { clusterId: id });
     await this.context.ref('tethers').ask('renewCluster', { clusterId: id });
   }

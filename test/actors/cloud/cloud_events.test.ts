@@ -241,8 +241,12 @@ describe('an event of a workload', () => {
     await here.clusters.ask('register', { input, id });
     const tell = (reachable: boolean) =>
       here.clusters.ask('updateFacts', { id, reachable, reason: reachable ? null : 'connection refused' });
-    // That it can be reached is news only after it could not.
-    for (const reachable of [true, false, false, true]) await tell(reachable);
+    // That it can be reached is news only after it could not, also with another kubeconfig.
+    for (const reachable of [true, false, false]) await tell(reachable);
+    const { kubeconfig } = await doubleWith();
+    const change = { name: null, provider: null, kubeconfig, namespaces: null, renewToken: false };
+    await here.clusters.ask('change', { id, change });
+    await tell(true);
     const told = await eventually(async () => {
       const events = await auditOf(here);
       return events.length === 2 ? events : undefined;

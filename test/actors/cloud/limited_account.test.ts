@@ -230,6 +230,19 @@ describe('an account that was revoked', () => {
     expect(JSON.parse(told[0]?.data ?? '')).toEqual({ name: 'test', clusterId: id });
   });
 
+  it('is reported once, and as accepted again after new credentials', async () => {
+    const { double, here, id } = await watched();
+    double.isRevoked = true;
+    for (const _ of [1, 2])
+      await expect(here.clusters.ask('sync', { id })).rejects.toMatchObject({ code: 'cluster_denied' });
+    const { kubeconfig } = await doubleWith('hello');
+    const change = { name: null, provider: null, kubeconfig, namespaces: null, renewToken: false };
+    await here.clusters.ask('change', { id, change });
+    const told = () => here.events.of('append').flatMap(({ events }) => events.map(({ type }) => type));
+    await eventually(() => told().length > 1, told);
+    expect(told()).toEqual(['cluster.refused', 'cluster.accepted']);
+  });
+
   it('causes failures that say how to renew it', async () => {
     const { double, here, id } = await watched();
     double.isRevoked = true;
