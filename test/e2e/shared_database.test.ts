@@ -663,6 +663,11 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect(woken).toMatchObject({ status: 503, body: { code: 'storage_full' } });
     expect(woken.body.hint).toContain(`/k8s/operations/${operation}`);
     expect(await end(operation)).toMatchObject({ state: 'done', result: 'ok' });
+    // Nothing new is begun, and the hint names the disk that is full.
+    expect(await ask(servers[1], 'POST', `/k8s/workloads/${id}/sleep`)).toMatchObject({
+      status: 503,
+      body: { code: 'storage_full', hint: expect.stringContaining("the database's disk") },
+    });
     await run('DROP TRIGGER is_full ON berth.operations');
     // The next lease holder has nothing but the database.
     servers[0].signal('SIGKILL');

@@ -58,7 +58,10 @@ export class Statements {
         return await ask();
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error;
-        if (error.kind === 'full') throw fail('storage_full', `the shared database: ${error.message}`);
+        if (error.kind === 'full')
+          throw fail('storage_full', `the shared database: ${error.message}`, {
+            hint: "Free space on the database's disk and try again.",
+          });
         if (error.kind === 'fenced') this.lease.onFenced();
         else if (error.kind === 'never') throw error;
         else await pause(waitMs * (1 + Math.random()));

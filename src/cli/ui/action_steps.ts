@@ -51,10 +51,15 @@ const IMPOSSIBLE: Readonly<Partial<Record<Target['kind'], readonly Action[]>>> =
   workload: ['restart', 'remove'],
 };
 
-/** The confirmation to ask for before an action on several targets; null if it needs none. */
-function questionBeforeMany(action: Action, count: number): string | null {
-  if (action === 'remove') return `Stop the ${count} marked and remove them with their logs?`;
-  return action === 'start' || action === 'wake' ? null : `${action} the ${count} marked?`;
+/** The confirmation to ask for before an action on what is marked; null if it needs none. */
+function questionBeforeMarked(
+  action: Action,
+  targets: readonly [Target, ...(readonly Target[])],
+): string | null {
+  const [{ label }] = targets;
+  const what = targets.length === 1 ? label : `the ${targets.length} marked`;
+  if (action === 'remove') return `Stop ${what} and remove them with their logs?`;
+  return action === 'start' || action === 'wake' ? null : `${action} ${what}?`;
 }
 
 /** The title of an action in progress. */
@@ -70,7 +75,7 @@ export const acting = (model: Model, action: Action, targets: readonly Target[])
 export function act(model: Model, wanted: Action | 'sleepOrWake'): Step {
   const [target, ...others] = shownTargets(model);
   if (!target) return say(model, noTargetText(model));
-  const all = [target, ...others];
+  const all = [target, ...others] as const;
   const areAsleep = all.every(({ isAsleep }) => isAsleep);
   const action = wanted === 'sleepOrWake' ? (areAsleep ? 'wake' : 'sleep') : wanted;
   const unable = all.find(({ kind }) => IMPOSSIBLE[kind]?.includes(action));
@@ -79,8 +84,10 @@ export function act(model: Model, wanted: Action | 'sleepOrWake'): Step {
   if (fault !== null) return say(model, `Nothing was done: ${fault}.`);
   const targets = all.filter((one) => !model.underWay.includes(actionTitle(action, one)));
   if (targets.length === 0) return [model];
+  const marked = viewOf(model).kind === 'list' && markedRows(model).length > 0;
   const question =
-    others.length > 0 ? questionBeforeMany(action, all.length) : questionBefore(action, target);
+    (others.length === 0 ? questionBefore(action, target) : null) ??
+    (marked ? questionBeforeMarked(action, all) : null);
   if (question === null) return acting(model, action, targets);
   return [{ ...model, dialog: { kind: 'confirm', question, action, targets } }];
 }

@@ -105,6 +105,17 @@ describe('actions', () => {
     expect(heads).not.toEqual([]);
   });
 
+  it('on one marked service ask, because another one is selected', () => {
+    const marked = told(withBot(), ...toRow('shop--db'), ...pressed(' '))[0];
+    const [asked, ...none] = told(marked, ...pressed('r'));
+    expect(none).toEqual([]);
+    expect(asked.dialog).toMatchObject({ kind: 'confirm', question: 'restart shop--db?' });
+    const [, ...started] = told(marked, ...pressed('s'));
+    expect(started).toMatchObject([{ kind: 'act', action: 'start', target: { name: 'shop--db' } }]);
+    const [removed] = told(marked, ...pressed('X'));
+    expect(removed.dialog).toMatchObject({ question: 'Stop shop--db and remove it with its logs?' });
+  });
+
   it('on several marked services ask once, apply to each, and clear the marks', () => {
     const [marked] = told(withBot(), ...toRow('shop--db'), ...pressed(' ', ' '));
     expect(marked.marked.size).toBe(2);
