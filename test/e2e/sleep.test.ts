@@ -130,6 +130,7 @@ it('a service that was started without `sleep` goes to sleep on request once it 
   expect(await post(daemon, '/v1/services/web/sleep')).toEqual({ name: 'web', status: 'sleeping' });
   expect([isAlive(spec.pid), await status(daemon, 'web')]).toEqual([false, 'sleeping']);
   expect(await exchange(port, ['a'])).toBe('echo a');
+  await eventually(async () => (await history(daemon)).at(-1) === 'web woke');
   expect((await history(daemon)).filter((line) => line !== 'web registered')).toEqual([
     ...['web started', 'web slept', 'web started', 'web woke'],
   ]);
@@ -155,6 +156,8 @@ it('a service sleeps without traffic, and is woken by a connection, its host nam
   await ended;
   expect(await exchange(port, ['wake'])).toBe('echo wake');
   expect(await status(daemon, 'web')).toBe('running');
+  // The event comes after the connection that it tells of.
+  await eventually(async () => (await history(daemon)).at(-1) === 'web woke');
   expect(await history(daemon)).toEqual(
     ['registered', 'started', 'slept', 'started', 'woke'].map((type) => `web ${type}`),
   );

@@ -21,7 +21,8 @@ it('up applies a change to a service that the new daemon starts with its old reg
     for (const word of ['word-1', 'word-2', 'word-3']) {
       expect(await run('daemon', 'stop')).toMatchObject({ code: 0 });
       edit(word);
-      expect(await run('up')).toMatchObject({ code: 0 });
+      const up = await run('up');
+      expect(up, up.stdout + up.stderr).toMatchObject({ code: 0 });
       const web = JSON.parse((await run('status', 'web', '--json')).stdout);
       expect(web).toMatchObject({ status: 'running', stale: false });
       expect((await run('logs', 'web', '-n', '1', '--raw')).stdout).toBe(`${word}\n`);
