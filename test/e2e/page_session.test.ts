@@ -139,8 +139,8 @@ it.runIf(hasChromium)(
     await page.getByLabel('Token (auth.token)').click();
     await page.keyboard.type('wrong');
     await page.keyboard.press('Enter');
-    await page.getByRole('alert').getByText('does not know the token').waitFor();
     await page.keyboard.type('another-token-of-the-test');
+    await page.getByRole('alert').getByText('does not know the token').waitFor();
     await page.keyboard.press('Enter');
     await isIn('prompt for my_bot');
     expect(await prompt.inputValue()).toBe('half');

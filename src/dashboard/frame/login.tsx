@@ -34,9 +34,9 @@ function LoginForm({ reason }: { reason: string }) {
   const [token, setToken] = useState('');
   useFocusBack();
   const send = async (): Promise<void> => {
-    const isIn = await login(token);
+    // At once: what is typed after it is the next attempt.
     setToken('');
-    if (isIn) reconnect();
+    if (await login(token)) reconnect();
   };
   return (
     <OpenDialog class="veil" label="the token of this daemon">
