@@ -1,6 +1,7 @@
 // The session of the page at `/`, and what it survives: docs/reference.md "Dashboard sessions".
 import { readFile, writeFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
+import { deferred } from '../../src/runtime/deferred.ts';
 import { eventually } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { exchangeKey, pageServer } from '../kit/page_session.ts';
@@ -138,9 +139,16 @@ it.runIf(hasChromium)(
     for (const key of ['Escape', 'Escape', 'Control+k', 'Tab', 'Tab']) await page.keyboard.press(key);
     await page.getByLabel('Token (auth.token)').click();
     await page.keyboard.type('wrong');
+    const typed = deferred<void>();
+    await page.route('**/v1/**', async (route) => {
+      await typed.promise;
+      await route.continue();
+    });
     await page.keyboard.press('Enter');
     await page.keyboard.type('another-token-of-the-test');
+    typed.resolve();
     await page.getByRole('alert').getByText('does not know the token').waitFor();
+    await page.unroute('**/v1/**');
     await page.keyboard.press('Enter');
     await isIn('prompt for my_bot');
     expect(await prompt.inputValue()).toBe('half');
