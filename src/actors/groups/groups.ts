@@ -194,6 +194,14 @@ class Groups {
     return null;
   }
 
+  /** Stops all services; a restart that waits for room on the disk is over too. */
+  async shutdown(): Promise<null> {
+    const waiting = [...this.owed.keys()];
+    this.owed.clear();
+    await Promise.all(waiting.map((name) => tolerateFailure(this.forgetCall(name), () => undefined)));
+    return this.calls.close();
+  }
+
   private callAgain(name: string, stored: StoredGroupCall): Promise<unknown> {
     const { graceMs, timeoutMs } = stored;
     switch (stored.verb) {
@@ -379,7 +387,7 @@ function init(context: Context, config: GroupsConfig): Handlers<GroupsProtocol> 
     knocked: (message) => groups.knocked(message),
     sleepGroup: (message) => context.replyLater(groups.sleepGroup(message)),
     wakeGroup: (message) => context.replyLater(groups.wakeGroup(message)),
-    shutdown: () => context.replyLater(calls.close()),
+    shutdown: () => context.replyLater(groups.shutdown()),
   };
 }
 

@@ -468,6 +468,22 @@ describe('a restart on a full disk', () => {
     expect(site.store.table('restarts').all()).toEqual([]);
   });
 
+  it('is given up by a shutdown that stops the services', async () => {
+    const failures: Record<string, Failure> = {};
+    const site = await group({ members: { db: [] }, failures });
+    const restarted = outcome(site.ref.ask('restart', call));
+    await site.advance(15);
+    failures['db'] = full;
+    await site.advance(5);
+    expect(await restarted).toMatchObject({ code: 'storage_full' });
+    delete failures['db'];
+    const done = site.ref.ask('shutdown', {});
+    await site.advance(5_000);
+    await done;
+    expect(site.log.slice(-2)).toEqual(['stop db', 'ended db']);
+    expect(site.store.table('restarts').all()).toEqual([]);
+  });
+
   it('changes nothing if it has no room at first', async () => {
     const site = await group({ members: { db: [] } });
     site.store.broken = full;

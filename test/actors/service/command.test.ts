@@ -32,7 +32,8 @@ it('a limited number of unattached commands is kept, for a limited time', async 
   await expect(prepare()).rejects.toMatchObject({ code: 'daemon_busy' });
 });
 
-it('a command gets what was typed, and the size, while it was being started', async () => {
+/** A command whose process is being started for its viewer, which takes a second. */
+async function starting() {
   const world = await supervise({});
   await world.begin();
   await world.services.stand<TerminalViewersProtocol>('viewers');
@@ -41,30 +42,29 @@ it('a command gets what was typed, and the size, while it was being started', as
   await world.services.ref<CommandProtocol>(address).ask('prepare', { input: INPUT });
   const terminal = world.services.ref<TerminalProtocol>(address);
   const attached = terminal.ask('attach', { viewer: 'one' });
+  const started = async (): Promise<void> => {
+    await quiet();
+    await world.advance(1_000);
+    await attached;
+    await quiet();
+  };
+  return { host: world.host, terminal, started };
+}
+
+it('a command gets what was typed, and the size, while it was being started', async () => {
+  const { host, terminal, started } = await starting();
   terminal.tell('resize', { cols: 100, rows: 30 });
   terminal.tell('input', { viewer: 'one', data: Buffer.from('go\n') });
-  await quiet();
-  await world.advance(1_000);
-  await attached;
-  await quiet();
-  expect(world.host.typed).toEqual(['go\n']);
-  expect(world.host.sizes).toEqual([[100, 30]]);
+  await started();
+  expect(host.typed).toEqual(['go\n']);
+  expect(host.sizes).toEqual([[100, 30]]);
 });
 
 it('a command whose caller leaves while it is being started is stopped', async () => {
-  const world = await supervise({});
-  await world.begin();
-  await world.services.stand<TerminalViewersProtocol>('viewers');
-  world.host.spawnMs = 1_000;
-  const address = serviceAddress('run-0000000000000001');
-  await world.services.ref<CommandProtocol>(address).ask('prepare', { input: INPUT });
-  const terminal = world.services.ref<TerminalProtocol>(address);
-  const attached = terminal.ask('attach', { viewer: 'one' });
+  const { host, terminal, started } = await starting();
   terminal.tell('detach', { viewer: 'one' });
   await quiet();
-  expect(world.host.stops).toEqual([]);
-  await world.advance(1_000);
-  await attached;
-  await quiet();
-  expect(world.host.stops).toMatchObject([{ run: world.host.made[0] }]);
+  expect(host.stops).toEqual([]);
+  await started();
+  expect(host.stops).toMatchObject([{ run: host.made[0] }]);
 });
